@@ -34,7 +34,8 @@ def result(batch: int, ms: float, **more: Any) -> dict[str, Any]:
 FAILED = {"status": "failed", "latency_p50_ms": None, "latency_mean_ms": None, "throughput": None}
 
 
-def test_the_best_of_the_batch_sizes_and_the_means_over_them() -> None:
+def test_figures_over_batch_sizes():
+    # The best of the batch sizes and the means over them.
     found = outcome_of([result(8, 16.0), result(1, 4.0)])
     whole = found["aggregate"]
     assert whole["best_throughput"]["throughput"] == 500.0
@@ -46,12 +47,12 @@ def test_the_best_of_the_batch_sizes_and_the_means_over_them() -> None:
     assert whole["geometric_mean_throughput"] == pytest.approx((250 * 500) ** 0.5)
     assert whole["batch_scaling_efficiency"] == pytest.approx(500 / (250 * 8))
     assert [one["batch_size"] for one in whole["batches"]] == found["batch_sizes"] == [1, 8]
-
-
-def test_launches_of_a_batch_are_one_of_its_figures() -> None:
+    # Launches of a batch are one of its figures.
     found = outcome_of([result(1, ms, launch=i) for i, ms in enumerate((4.0, 6.0, 5.0))])
     assert found["aggregate"]["best_latency"]["latency_ms"] == 5.0
     assert [row["launch"] for row in found["results"]] == [0, 1, 2]
+    assert outcome_of([result(1, 4.0, provenance="simulated")])["aggregate"] is None
+    assert outcome_of([result(1, 4.0, emulated=True)])["aggregate"] is None
 
 
 @pytest.mark.parametrize(
@@ -63,12 +64,7 @@ def test_launches_of_a_batch_are_one_of_its_figures() -> None:
         ([], "skipped"),
     ],
 )
-def test_how_it_ended_as_a_whole(results: list[dict[str, Any]], status: str) -> None:
+def test_how_it_ended_as_a_whole(results, status):
     found = outcome_of(results)
     assert found["status"] == status
     assert (found["aggregate"] is None) == (status not in ("ok", "partial"))
-
-
-def test_nothing_is_made_of_what_nobody_measured_or_of_a_stand_in() -> None:
-    assert outcome_of([result(1, 4.0, provenance="simulated")])["aggregate"] is None
-    assert outcome_of([result(1, 4.0, emulated=True)])["aggregate"] is None

@@ -1,10 +1,6 @@
 """BenchmarkConfig: the guide's parameters and defaults, and what is refused, in one sentence."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +22,7 @@ GUIDE = {
 }
 
 
-def test_the_guides_parameters_and_defaults() -> None:
+def test_the_guides_parameters_and_defaults():
     assert dataclasses.asdict(BenchmarkConfig()) == GUIDE
     assert BenchmarkConfig().batch_sizes is not BenchmarkConfig().batch_sizes
 
@@ -35,24 +31,24 @@ def test_the_guides_parameters_and_defaults() -> None:
     ("name", "model"),
     [("resnet50", "resnet-50"), ("vit_b_16", "vit-base"), ("bert", "bert-base")],
 )
-def test_models_are_found_by_the_guides_names_and_the_catalogues(name: str, model: str) -> None:
+def test_models_are_found_by_the_guides_names_and_the_catalogues(name, model):
     assert BenchmarkConfig(model_name=name).spec.id == model
 
 
 @pytest.mark.parametrize("framework", ["pytorch", "jax", "onnx"])
-def test_a_framework_is_one_of_the_guides_or_a_registered_one(framework: str) -> None:
+def test_a_framework_is_one_of_the_guides_or_a_registered_one(framework):
     assert BenchmarkConfig(framework=framework).framework == framework
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps", "cpu", "tpu", "CUDA:1"])
-def test_a_device_may_be_named_whether_or_not_it_is_here(device: str) -> None:
+def test_a_device_may_be_named_whether_or_not_it_is_here(device):
     assert BenchmarkConfig(device_prefer=device).device_prefer == device
 
 
 @pytest.mark.parametrize(
     ("dtype", "stored"), [("float32", "fp32"), ("float16", "fp16"), ("bfloat16", "bf16")]
 )
-def test_the_guides_dtypes(dtype: str, stored: str) -> None:
+def test_the_guides_dtypes(dtype, stored):
     assert BenchmarkConfig(dtype=dtype).precision == stored
 
 
@@ -67,16 +63,19 @@ def test_the_guides_dtypes(dtype: str, stored: str) -> None:
         ("bert", (8, 64), (64, None)),
     ],
 )
-def test_an_input_shape_says_the_image_or_the_sequence(
-    model: str, shape: Any, sizes: tuple[int | None, int | None]
-) -> None:
+def test_an_input_shape_says_the_image_or_the_sequence(model, shape, sizes):
     shapes = BenchmarkConfig(model_name=model, input_shape=shape).shapes
     assert (shapes.sequence, shapes.image) == sizes
 
 
-def test_no_input_shape_leaves_the_models_own() -> None:
+def test_fields_of_a_configuration():
     shapes = BenchmarkConfig().shapes
     assert (shapes.sequence, shapes.image) == (None, None)
+    # A field set afterwards is checked again.
+    config = BenchmarkConfig()
+    config.batch_sizes = []
+    with pytest.raises(UsageError, match="batch_sizes is empty"):
+        config.check()
 
 
 @pytest.mark.parametrize(
@@ -111,21 +110,14 @@ def test_no_input_shape_leaves_the_models_own() -> None:
         ({"model_name": "vit_b_16", "input_shape": (3, 160, 160)}, "224 × 224, not 160 × 160"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_sentence(change: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_meant_is_refused_in_one_sentence(change, says):
     with pytest.raises(UsageError) as caught:
         BenchmarkConfig(**change)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_field_set_afterwards_is_checked_again() -> None:
-    config = BenchmarkConfig()
-    config.batch_sizes = []
-    with pytest.raises(UsageError, match="batch_sizes is empty"):
-        config.check()
-
-
-def test_data_is_looked_for_when_it_is_needed(tmp_path: Path) -> None:
+def test_data_is_looked_for_when_it_is_needed(tmp_path):
     config = BenchmarkConfig(data_source="data/imagenet100")
     with pytest.raises(UsageError, match="no data at data/imagenet100"):
         _ = config.data

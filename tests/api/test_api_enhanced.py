@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_api import CPU, GPU, Machine
+from scripted_api import CPU, GPU
 
 from accelbench import EnhancedHardwareBenchmarkRunner
 from accelbench.api import benchmark, enhanced
@@ -39,7 +39,7 @@ def runner(selector: Any = None, **more: Any) -> EnhancedHardwareBenchmarkRunner
     )
 
 
-def test_it_measures_on_what_the_selector_names_and_says_why(machine: Machine) -> None:
+def test_it_measures_on_what_the_selector_names_and_says_why(machine):
     machine.has(CPU, GPU)
     says = Says(bert_tiny="cuda")
     result = runner(says).run_benchmark("bert-tiny", "embedding", **FEW)
@@ -53,7 +53,7 @@ def test_it_measures_on_what_the_selector_names_and_says_why(machine: Machine) -
     assert "is measured on cuda" in result["notes"][0]
 
 
-def test_a_platform_that_is_named_is_taken_and_nobody_is_asked(machine: Machine) -> None:
+def test_a_platform_that_is_named_is_taken_and_nobody_is_asked(machine):
     machine.has(CPU, GPU)
     says = Says()
     result = runner(says).run_benchmark("bert-tiny", hardware="cpu", **FEW)
@@ -61,28 +61,28 @@ def test_a_platform_that_is_named_is_taken_and_nobody_is_asked(machine: Machine)
     assert result["recommendation"] is None
 
 
-def test_one_that_is_named_and_absent_is_never_replaced(machine: Machine) -> None:
+def test_one_that_is_named_and_absent_is_never_replaced(machine):
     result = runner().run_benchmark("bert-tiny", hardware="cuda", **FEW)
     assert (result["hardware"], result["status"]) == ("cuda", "unsupported")
     assert result["aggregate"] is None
     assert result["results"][0]["reason"] == "hardware_absent"
 
 
-def test_only_what_is_available_may_be_chosen(machine: Machine) -> None:
+def test_only_what_is_available_may_be_chosen(machine):
     machine.has(CPU, GPU)
     says = Says()
     runner(says).run_benchmark("bert-tiny", available_hardware=["CPU", "openvino"], **FEW)
     assert says.asked[0]["available_hardware"] == ["cpu"]
 
 
-def test_where_nothing_that_may_be_chosen_is_here_that_is_the_reason(machine: Machine) -> None:
+def test_where_nothing_that_may_be_chosen_is_here_that_is_the_reason(machine):
     machine.has(CPU)
     result = runner().run_benchmark("bert-tiny", available_hardware=["cuda"], **FEW)
     assert (result["hardware"], result["results"]) == (None, [])
     assert result["reason"] == "none of cuda is here"
 
 
-def test_results_are_plain_json_in_the_order_of_batch_sizes(machine: Machine) -> None:
+def test_results_are_plain_json_in_the_order_of_batch_sizes(machine):
     result = runner().run_benchmark("bert-tiny", batch_sizes=[4, 1], iterations=5, warmup=1)
     again = json.loads(json.dumps(result, allow_nan=False))
     assert [row["batch_size"] for row in again["results"]] == again["batch_sizes"] == [1, 4]
@@ -91,7 +91,7 @@ def test_results_are_plain_json_in_the_order_of_batch_sizes(machine: Machine) ->
     assert result["aggregate"] is None
 
 
-def test_what_did_not_go_through_is_part_of_the_answer(machine: Machine) -> None:
+def test_what_did_not_go_through_is_part_of_the_answer(machine):
     machine.script({"how": "oom", "when": "step", "batch": 8})
     result = runner().run_benchmark("bert-tiny", batch_sizes=[1, 8], iterations=5, warmup=1)
     assert result["status"] == "partial"
@@ -101,7 +101,7 @@ def test_what_did_not_go_through_is_part_of_the_answer(machine: Machine) -> None
 # -- several
 
 
-def test_several_models_are_one_run_and_each_has_its_own_choice(machine: Machine) -> None:
+def test_several_models_are_one_run_and_each_has_its_own_choice(machine):
     machine.has(CPU, GPU)
     whole = runner(Says(gpt2_tiny="cuda")).run_multiple(["bert-tiny", "gpt2-tiny"], **FEW)
     assert {name: one["hardware"] for name, one in whole["models"].items()} == {
@@ -113,7 +113,7 @@ def test_several_models_are_one_run_and_each_has_its_own_choice(machine: Machine
     }
 
 
-def test_families_choose_from_a_set(machine: Machine) -> None:
+def test_families_choose_from_a_set(machine):
     whole = runner().run_multiple(
         model_families=["embedding", "vision"], models_set="small", limit=3, **FEW
     )
@@ -122,7 +122,7 @@ def test_families_choose_from_a_set(machine: Machine) -> None:
     assert families <= {"embedding", "vision", "multimodal"}
 
 
-def test_a_report_of_the_run_is_left_where_files_go(machine: Machine, tmp_path: Path) -> None:
+def test_a_report_of_the_run_is_left_where_files_go(machine, tmp_path):
     whole = runner(output_dir=tmp_path / "out").run_multiple(
         ["bert-tiny"], create_report=True, **FEW
     )
@@ -133,15 +133,13 @@ def test_a_report_of_the_run_is_left_where_files_go(machine: Machine, tmp_path: 
     assert (tmp_path / "out/processed_results/aggregated_benchmarks.json").is_file()
 
 
-def test_without_a_database_there_is_a_report_too(machine: Machine) -> None:
+def test_without_a_database_there_is_a_report_too(machine):
     whole = runner(no_database=True).run_multiple(["bert-tiny"], create_report=True, **FEW)
     (page,) = whole["files"]
     assert Path(page).is_file()
 
 
-def test_a_report_that_cannot_be_drawn_is_told_before_anything_is_measured(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_that_cannot_be_drawn_is_told_before_anything_is_measured(machine, monkeypatch):
     monkeypatch.setattr(draw, "find_spec", lambda name: None)
     with pytest.raises(AccelbenchError, match="create_report needs the package vl-convert"):
         runner().run_multiple(["bert-tiny"], create_report=True, **FEW)
@@ -151,7 +149,7 @@ def test_a_report_that_cannot_be_drawn_is_told_before_anything_is_measured(
 # -- where it goes
 
 
-def test_results_go_into_the_usual_database(machine: Machine) -> None:
+def test_results_go_into_the_usual_database(machine):
     result = runner().run_benchmark("bert-tiny", **FEW)
     assert result["database"] == str(Path("accelbench.duckdb").resolve())
     (row,) = Database(Path("accelbench.duckdb").resolve()).results()
@@ -159,9 +157,7 @@ def test_results_go_into_the_usual_database(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("how", ["argument", "variable"])
-def test_or_into_the_one_that_is_named(
-    machine: Machine, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_or_into_the_one_that_is_named(machine, how, monkeypatch):
     if how == "variable":
         monkeypatch.setenv(ENVIRONMENT, "mine.duckdb")
     result = runner(database_path="mine.duckdb" if how == "argument" else None).run_benchmark(
@@ -171,14 +167,14 @@ def test_or_into_the_one_that_is_named(
     assert not Path("accelbench.duckdb").exists()
 
 
-def test_or_into_none_and_only_the_journal_is_left(machine: Machine) -> None:
+def test_or_into_none_and_only_the_journal_is_left(machine):
     result = runner(no_database=True).run_benchmark("bert-tiny", **FEW)
     assert result["database"] is None
     assert Path(result["journal"]).parent == BARE_JOURNALS.absolute()
     assert not list(Path().rglob("*.duckdb"))
 
 
-def test_ctrl_c_keeps_what_was_measured(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_what_was_measured(machine, monkeypatch):
     observe = benchmark.observer_of
 
     def observer(*arguments: Any) -> Any:
@@ -196,9 +192,7 @@ def test_ctrl_c_keeps_what_was_measured(machine: Machine, monkeypatch: pytest.Mo
     assert len(Database(Path("accelbench.duckdb").resolve()).results()) == 1
 
 
-def test_progress_is_printed_as_the_guides_api_prints_it(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_printed_as_the_guides_api_prints_it(machine, capsys):
     runner(verbose=True).run_benchmark("bert-tiny", **FEW)
     said = capsys.readouterr().out
     assert "Note: bert-tiny fp32 inference is measured on cpu" in said
@@ -231,22 +225,20 @@ def test_progress_is_printed_as_the_guides_api_prints_it(
         ({"strategy": "zero3"}, "There is no strategy 'zero3'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_is_made(
-    machine: Machine, given: dict[str, Any], said: str
-) -> None:
+def test_what_cannot_be_meant_is_refused_before_anything_is_made(machine, given, said):
     with pytest.raises(UsageError) as caught:
         runner().run_benchmark(**{"model_name": "bert-tiny", **given})
     assert said in str(caught.value)
     assert not list(Path().iterdir())
 
 
-def test_a_database_and_none_contradict_each_other() -> None:
+def test_a_database_and_none_contradict_each_other():
     with pytest.raises(UsageError, match="contradict"):
         EnhancedHardwareBenchmarkRunner("mine.duckdb", no_database=True)
 
 
 @pytest.mark.parametrize("given", [{"models": "bert-tiny"}, {"model_families": "vision"}])
-def test_several_are_named_in_a_list(machine: Machine, given: dict[str, Any]) -> None:
+def test_several_are_named_in_a_list(machine, given):
     with pytest.raises(UsageError, match="takes a list of names"):
         runner().run_multiple(**given)
 
@@ -254,9 +246,7 @@ def test_several_are_named_in_a_list(machine: Machine, given: dict[str, Any]) ->
 # -- for real
 
 
-def test_a_real_model_is_measured_for_real_where_the_selector_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_real_model_is_measured_for_real_where_the_selector_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     made = EnhancedHardwareBenchmarkRunner(verbose=False)

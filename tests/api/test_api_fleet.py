@@ -40,9 +40,7 @@ def asked(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fl
         yield addresses
 
 
-def test_results_are_those_of_nodes_and_are_returned_and_stored(
-    asked: list[FleetAddress], tmp_path: Path
-) -> None:
+def test_results_are_those_of_nodes_and_are_returned_and_stored(asked, tmp_path):
     runner = EnhancedHardwareBenchmarkRunner(
         "store.duckdb", output_dir=tmp_path / "out", verbose=False,
         fleet="10.0.0.1:6379", fleet_token_file="token",
@@ -63,7 +61,7 @@ def test_results_are_those_of_nodes_and_are_returned_and_stored(
     assert Path(result["journal"]).is_file()
 
 
-def test_one_model_is_measured_on_a_fleet(asked: list[FleetAddress]) -> None:
+def test_one_model_is_measured_on_a_fleet(asked):
     runner = EnhancedHardwareBenchmarkRunner(
         no_database=True, verbose=False, fleet="localhost:6379", fleet_token_file="token"
     )
@@ -73,9 +71,7 @@ def test_one_model_is_measured_on_a_fleet(asked: list[FleetAddress]) -> None:
     assert absent["status"] == "unsupported"
 
 
-def test_the_page_s_snippet_works(
-    asked: list[FleetAddress], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_s_snippet_works(asked, capsys):
     (snippet,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     made: dict[str, Any] = {}
     few = 'framework="scripted", iterations=5, warmup=1, hardware="cpu"'
@@ -87,6 +83,6 @@ def test_the_page_s_snippet_works(
         assert line in printed
 
 
-def test_a_fleet_that_is_none_is_refused_before_anything_is_measured(machine: Machine) -> None:
+def test_a_fleet_that_is_none_is_refused_before_anything_is_measured(machine):
     with pytest.raises(UsageError, match="is no address"):
         EnhancedHardwareBenchmarkRunner(fleet="nowhere")

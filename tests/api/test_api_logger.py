@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -38,7 +37,7 @@ def result(batch: int = 1, **more: Any) -> dict[str, Any]:
     return guide_result(body, "resnet50", "abc")
 
 
-def test_what_is_logged_is_read_back(tmp_path: Path) -> None:
+def test_what_is_logged_is_read_back(tmp_path):
     logger = BenchmarkLogger(tmp_path / "new" / "folder", NAME)
     logger.log_result(result(1))
     logger.log_results([result(8), result(32, status="failed", message='a "quoted", text\nof two')])
@@ -56,9 +55,7 @@ def test_what_is_logged_is_read_back(tmp_path: Path) -> None:
     assert math.isclose(frame["memory_mb"].mean(), 100.5)
 
 
-def test_without_a_name_the_first_result_begins_a_dated_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_name_the_first_result_begins_a_dated_file(tmp_path, monkeypatch):
     monkeypatch.setattr("accelbench.api.running.time.time", lambda: 1735732800.0)
     loggers = [BenchmarkLogger(tmp_path), BenchmarkLogger(tmp_path)]
     assert [logger.path for logger in loggers] == [None, None]
@@ -71,7 +68,7 @@ def test_without_a_name_the_first_result_begins_a_dated_file(
     assert [list(logger.read_results()["batch_size"]) for logger in loggers] == [[1], [2]]
 
 
-def test_only_what_is_missing_is_missing(tmp_path: Path) -> None:
+def test_only_what_is_missing_is_missing(tmp_path):
     """A result of one's own may have fewer keys, or others."""
     logger = BenchmarkLogger(tmp_path)
     logger.log_result({"framework": "mine", "batch_size": 4, "something": "else"})
@@ -80,7 +77,7 @@ def test_only_what_is_missing_is_missing(tmp_path: Path) -> None:
     assert all(pd.isna(row[name]) for name in COLUMNS if name not in ("framework", "batch_size"))
 
 
-def test_a_file_of_other_columns_is_not_added_to(tmp_path: Path) -> None:
+def test_a_file_of_other_columns_is_not_added_to(tmp_path):
     path = tmp_path / "theirs.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(UsageError, match="other columns"):
@@ -89,7 +86,7 @@ def test_a_file_of_other_columns_is_not_added_to(tmp_path: Path) -> None:
     assert list(BenchmarkLogger(tmp_path, "theirs.csv").read_results()["b"]) == [2]
 
 
-def test_reading_what_is_not_there_says_what_is(tmp_path: Path) -> None:
+def test_reading_what_is_not_there_says_what_is(tmp_path):
     with pytest.raises(UsageError, match="has written nothing yet"):
         BenchmarkLogger(tmp_path).read_results()
     with pytest.raises(UsageError, match="That folder has no CSV"):
@@ -99,20 +96,18 @@ def test_reading_what_is_not_there_says_what_is(tmp_path: Path) -> None:
         BenchmarkLogger(tmp_path, NAME).read_results()
 
 
-def test_a_filename_is_a_plain_one(tmp_path: Path) -> None:
+def test_a_filename_is_a_plain_one(tmp_path):
     with pytest.raises(UsageError, match="not a plain file name"):
         BenchmarkLogger(tmp_path, "../x.csv")
 
 
-def test_a_place_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="in the way"):
         BenchmarkLogger(tmp_path / "file").log_result(result())
 
 
-def test_reading_without_pandas_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_without_pandas_names_the_extra(tmp_path, monkeypatch):
     logger = BenchmarkLogger(tmp_path)
     logger.log_result(result())  # writing needs no pandas
     monkeypatch.setitem(sys.modules, "pandas", None)

@@ -29,7 +29,7 @@ assert "torch" not in sys.modules
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset a process's peak")
-def test_the_processes_own_peak_is_forgotten() -> None:
+def test_the_processes_own_peak_is_forgotten():
     done = subprocess.run(
         [sys.executable, "-c", PEAK], capture_output=True, text=True, timeout=60, check=False
     )
@@ -37,9 +37,7 @@ def test_the_processes_own_peak_is_forgotten() -> None:
     assert int(done.stdout) > 150
 
 
-def test_the_allocators_peaks_are_forgotten_on_every_device_in_use(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_allocators_peaks_are_forgotten_on_every_device_in_use(monkeypatch):
     asked: list[int] = []
     cuda = SimpleNamespace(
         is_initialized=lambda: True,
@@ -51,7 +49,7 @@ def test_the_allocators_peaks_are_forgotten_on_every_device_in_use(
     assert asked == [0, 1]
 
 
-def test_a_device_that_nobody_uses_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_nobody_uses_is_not_started(monkeypatch):
     # Anything but is_initialized would be an AttributeError.
     cuda = SimpleNamespace(is_initialized=lambda: False)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))

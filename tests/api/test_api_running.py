@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_api import COMMIT, CPU, GPU, MPS, Machine
+from scripted_api import COMMIT, CPU, GPU, MPS
 
 from accelbench import BenchmarkConfig, run_benchmark_suite, run_inference_benchmark
 from accelbench.core.columns import COLUMNS
@@ -42,7 +42,7 @@ def the_csv() -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def test_a_result_has_the_guides_keys_and_the_stores_columns(machine: Machine) -> None:
+def test_a_result_has_the_guides_keys_and_the_stores_columns(machine):
     (result,) = run(measurement_iterations=400, batch_sizes=[4], dtype="float16")
     assert set(GUIDE) == set(DOCUMENT)
     assert tuple(result)[: len(GUIDE)] == GUIDE
@@ -63,7 +63,7 @@ def test_a_result_has_the_guides_keys_and_the_stores_columns(machine: Machine) -
     assert all(result[key] for key in ("run_id", "result_id", "case_id"))
 
 
-def test_as_many_steps_as_asked_and_a_warning_where_they_are_few(machine: Machine) -> None:
+def test_as_many_steps_as_asked_and_a_warning_where_they_are_few(machine):
     (few,) = run(measurement_iterations=20, warmup_iterations=3)
     assert (few["sample_count"], few["warmup_steps"]) == (20, 3)
     assert "Measured with 20 iterations; the guide asks for 50 or more." in few["warnings"]
@@ -72,17 +72,17 @@ def test_as_many_steps_as_asked_and_a_warning_where_they_are_few(machine: Machin
     assert not [text for text in enough["warnings"] if "guide asks" in text]
 
 
-def test_results_come_in_the_order_that_was_asked_for(machine: Machine) -> None:
+def test_results_come_in_the_order_that_was_asked_for(machine):
     assert [r["batch_size"] for r in run(batch_sizes=[8, 1, 4])] == [8, 1, 4]
     assert [r["batch_size"] for r in run(batch_sizes=(1, 1))] == [1]
 
 
-def test_an_input_shape_is_what_is_fed(machine: Machine) -> None:
+def test_an_input_shape_is_what_is_fed(machine):
     assert run(input_shape=(3, 160, 160))[0]["input_shape"] == (1, 3, 160, 160)
     assert run(model_name="bert", input_shape=(32,))[0]["input_shape"] == (1, 32)
 
 
-def test_every_case_that_is_not_ok_says_why_and_still_formats(machine: Machine) -> None:
+def test_every_case_that_is_not_ok_says_why_and_still_formats(machine):
     machine.script({"how": "oom", "when": "step", "batch": 8})
     results = run(batch_sizes=[1, 8, 32])
     assert [r["status"] for r in results] == ["ok", "out_of_memory", "skipped"]
@@ -98,17 +98,17 @@ def test_every_case_that_is_not_ok_says_why_and_still_formats(machine: Machine) 
 @pytest.mark.parametrize(
     ("devices", "best"), [((CPU,), "cpu"), ((CPU, MPS), "mps"), ((CPU, MPS, GPU), "cuda")]
 )
-def test_the_best_device_present_is_taken(machine: Machine, devices: Any, best: str) -> None:
+def test_the_best_device_present_is_taken(machine, devices, best):
     machine.has(*devices)
     assert run()[0]["device_type"] == best
 
 
-def test_a_device_that_is_named_is_taken_though_a_better_one_is_there(machine: Machine) -> None:
+def test_a_device_that_is_named_is_taken_though_a_better_one_is_there(machine):
     machine.has(CPU, GPU)
     assert run(device_prefer="cpu")[0]["device_type"] == "cpu"
 
 
-def test_a_named_device_that_is_absent_is_never_replaced(machine: Machine) -> None:
+def test_a_named_device_that_is_absent_is_never_replaced(machine):
     results = run(device_prefer="cuda", batch_sizes=[1, 8])
     assert {r["status"] for r in results} == {"unsupported"}
     assert {r["device_type"] for r in results} == {"cuda"}
@@ -116,16 +116,14 @@ def test_a_named_device_that_is_absent_is_never_replaced(machine: Machine) -> No
     assert "there is none in this test" in results[0]["message"]
 
 
-def test_a_framework_that_is_not_installed_is_unsupported(machine: Machine) -> None:
+def test_a_framework_that_is_not_installed_is_unsupported(machine):
     (result,) = run(framework="jax")
     assert (result["framework"], result["status"]) == ("jax", "unsupported")
     assert result["message"] == "no runtime named jax is installed here"
     assert result["input_shape"] == (1, 3, 224, 224)
 
 
-def test_a_framework_works_once_it_is_installed(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_framework_works_once_it_is_installed(machine, monkeypatch):
     both = {**expand.installed_runtimes(), "jax": expand.installed_runtimes()["pytorch"]}
     monkeypatch.setattr(expand, "installed_runtimes", lambda: both)
     (result,) = run(framework="jax")
@@ -135,7 +133,7 @@ def test_a_framework_works_once_it_is_installed(
 # -- suites
 
 
-def test_a_suite_is_one_run_with_one_csv(machine: Machine) -> None:
+def test_a_suite_is_one_run_with_one_csv(machine):
     results = run_benchmark_suite(
         models=["resnet50", "vit_b_16"],
         frameworks=["pytorch", "jax"],
@@ -159,18 +157,18 @@ def test_a_suite_is_one_run_with_one_csv(machine: Machine) -> None:
     assert float(rows[0]["latency_p50_ms"]) == results[0]["latency_p50_ms"]
 
 
-def test_a_suites_batch_sizes_are_the_guides_by_default(machine: Machine) -> None:
+def test_a_suites_batch_sizes_are_the_guides_by_default(machine):
     results = run_benchmark_suite(["resnet50"], ["jax"], verbose=False)
     assert [r["batch_size"] for r in results] == [1, 8, 32, 128]
 
 
-def test_a_model_that_is_named_twice_is_measured_once(machine: Machine) -> None:
+def test_a_model_that_is_named_twice_is_measured_once(machine):
     results = run_benchmark_suite(["resnet50", "resnet-50"], ["jax"], [1], verbose=False)
     assert [r["model"] for r in results] == ["resnet50"]
 
 
 @pytest.mark.parametrize("names", ["resnet50", []])
-def test_a_suite_takes_lists_of_names(machine: Machine, names: Any) -> None:
+def test_a_suite_takes_lists_of_names(machine, names):
     with pytest.raises(UsageError, match="models takes a list of names"):
         run_benchmark_suite(names, ["pytorch"])
 
@@ -178,7 +176,7 @@ def test_a_suite_takes_lists_of_names(machine: Machine, names: Any) -> None:
 # -- what is written
 
 
-def test_the_csv_is_never_overwritten(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_csv_is_never_overwritten(machine, monkeypatch):
     monkeypatch.setattr("accelbench.api.running.time.time", lambda: 1735732800.0)
     for _ in range(3):
         run(framework="jax")
@@ -187,7 +185,7 @@ def test_the_csv_is_never_overwritten(machine: Machine, monkeypatch: pytest.Monk
     assert names == [f"{stem}-2.csv", f"{stem}-3.csv", f"{stem}.csv"]
 
 
-def test_the_journal_is_beside_the_csv_and_holds_every_sample(machine: Machine) -> None:
+def test_the_journal_is_beside_the_csv_and_holds_every_sample(machine):
     (result,) = run(csv_output_dir="mine", measurement_iterations=7)
     (path,) = Path("mine").rglob("*.jsonl")
     facts = read(path)
@@ -200,9 +198,7 @@ def test_the_journal_is_beside_the_csv_and_holds_every_sample(machine: Machine) 
 
 
 @pytest.mark.parametrize("how", ["argument", "variable"])
-def test_a_database_is_filled_where_one_is_wanted(
-    machine: Machine, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_is_filled_where_one_is_wanted(machine, how, monkeypatch):
     db = Path("mine.duckdb").absolute()
     if how == "variable":
         monkeypatch.setenv(ENVIRONMENT, str(db))
@@ -213,21 +209,19 @@ def test_a_database_is_filled_where_one_is_wanted(
     assert not list(Path("results").rglob("*.jsonl"))
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(machine: Machine) -> None:
+def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(machine):
     Path("results").touch()
     with pytest.raises(SurroundingsError, match=r"cannot be written to results/raw"):
         run()
 
 
-def test_data_that_is_not_there_is_told_before_anything_is_written(machine: Machine) -> None:
+def test_data_that_is_not_there_is_told_before_anything_is_written(machine):
     with pytest.raises(UsageError, match="no data at data/imagenet100"):
         run(data_source="data/imagenet100")
     assert not list(Path().iterdir())
 
 
-def test_ctrl_c_keeps_what_was_measured(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_keeps_what_was_measured(machine, monkeypatch, capsys):
     begin = lifecycle.start
 
     def interrupted(planned: Any, folder: Any, observer: Any, *more: Any) -> Any:
@@ -252,9 +246,7 @@ def test_ctrl_c_keeps_what_was_measured(
 # -- what is printed
 
 
-def test_the_output_has_the_guides_form(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_output_has_the_guides_form(machine, capsys):
     run(batch_sizes=[1, 4], measurement_iterations=50, verbose=True)
     (path,) = Path("results/raw").glob("*.csv")
     line = "=" * 60
@@ -272,9 +264,7 @@ def test_the_output_has_the_guides_form(
     assert len([x for x in lines if x.startswith("  Memory: ") and x.endswith(" MB")]) == 2
 
 
-def test_what_did_not_work_is_printed_with_its_reason(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_did_not_work_is_printed_with_its_reason(machine, capsys):
     run(device_prefer="cuda", verbose=True)
     said = capsys.readouterr().out
     assert "Device: cuda\n  Type: CUDA\n  Available: False\n  Reason: cuda is not present" in said
@@ -282,9 +272,7 @@ def test_what_did_not_work_is_printed_with_its_reason(
     assert "  → Buy one.\n" in said
 
 
-def test_nothing_is_printed_where_nothing_is_wanted(
-    machine: Machine, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_printed_where_nothing_is_wanted(machine, capfd):
     run()
     assert capfd.readouterr() == ("", "")
 
@@ -292,7 +280,7 @@ def test_nothing_is_printed_where_nothing_is_wanted(
 # -- for real
 
 
-def test_a_real_model_is_measured_for_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_model_is_measured_for_real(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     results = run(

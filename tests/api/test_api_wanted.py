@@ -37,7 +37,7 @@ from accelbench.core.errors import UsageError
         ({"batchsizes": [1]}, "There is no parameter 'batchsizes'. Did you mean batch_sizes?"),
     ],
 )
-def test_one_model(given: dict[str, Any], said: str) -> None:
+def test_one_model(given, said):
     asked: dict[str, Any] = {"model_name": "bert-tiny", **given}
     with pytest.raises(UsageError) as error:
         EnhancedHardwareBenchmarkRunner(verbose=False).run_benchmark(**asked)
@@ -54,20 +54,20 @@ def test_one_model(given: dict[str, Any], said: str) -> None:
         ({"models": ["bert-tiny"], "limit": "x"}, "limit takes a whole number"),
     ],
 )
-def test_several_models(given: dict[str, Any], said: str) -> None:
+def test_several_models(given, said):
     with pytest.raises(UsageError) as error:
         EnhancedHardwareBenchmarkRunner(verbose=False).run_multiple(**given)
     assert said in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["database_path", "config_path", "matrix_file", "output_dir"])
-def test_places(name: str) -> None:
+def test_places(name):
     given: dict[str, Any] = {name: 5}
     with pytest.raises(UsageError, match=f"{name} takes a path, not 5"):
         EnhancedHardwareBenchmarkRunner(**given)
 
 
-def test_a_selector_that_selects_nothing() -> None:
+def test_a_selector_that_selects_nothing():
     nobody: Any = 5
     with pytest.raises(UsageError, match="selector takes a HardwareSelector"):
         EnhancedHardwareBenchmarkRunner(selector=nobody)

@@ -37,29 +37,24 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return made
 
 
-def test_a_function_is_measured_in_a_fresh_process(result: Result) -> None:
+def test_a_result(result):
+    # A function is measured in a fresh process.
     assert result.ok, str(result)
     (row,) = result.rows
     assert (row["model"], row["runtime"], row["provenance"]) == ("mine", "python", "measured")
     assert [len(samples) for samples in result.samples] == [4]
     assert min(result.samples[0]) > 0
-
-
-def test_a_result_reads_in_a_terminal_and_in_a_notebook(result: Result) -> None:
+    # A result reads in a terminal and in a notebook.
     assert "mine python/cpu" in repr(result)
     assert "calls/s" in str(result)
     page = result._repr_html_()
     assert page.startswith("<table ")
     assert "mine python/cpu" in page
-
-
-def test_a_result_is_a_table_of_pandas(result: Result) -> None:
+    # A result is a table of pandas.
     frame = result.to_pandas()
     assert list(frame["model"]) == ["mine"]
     assert len(frame["samples_ms"][0]) == 4
-
-
-def test_a_result_is_a_table_of_polars(result: Result) -> None:
+    # A result is a table of polars.
     pytest.importorskip("polars", reason="polars takes 180 MB, and nothing else here needs it")
     failed = {**result.rows[0], "status": "failed", "latency_p50_ms": None}
     failed |= {"samples": {}, "sampling": {}}
@@ -68,17 +63,25 @@ def test_a_result_is_a_table_of_polars(result: Result) -> None:
     assert frame["model"].to_list() == ["mine", "mine"]
     assert [len(samples) for samples in frame["samples_ms"].to_list()] == [0, 4]
     assert Result("r", []).to_polars().is_empty()
+    # Two results are compared by the rules of compare.
+    other = Result("other", [{**row, "run_id": "other", "result_id": "o"} for row in result.rows])
+    lines = result.compare(other)
+    assert [line["run_id"] for line in lines] == ["other", result.run_id]
+    assert lines[0]["speedup"] == 1.0
+    # What a page shows of a name is escaped.
+    hostile = Result("r", [{**result.rows[0], "model": "<script>"}])
+    page, (ours, *more) = hostile._repr_html_(), result._repr_html_().split("<script>")[1:]
+    assert "&lt;script&gt; python/cpu" in page
+    assert page.split("<script>")[1:] == [ours, *more]
 
 
-def test_without_polars_the_install_is_named(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_polars_the_install_is_named(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(UsageError, match="pip install polars"):
         result.to_polars()
 
 
-def test_a_run_has_the_label_that_it_is_given(tmp_path: Path) -> None:
+def test_a_run_has_the_label_that_it_is_given(tmp_path):
     db = tmp_path / "kept.duckdb"
     made = accelbench.benchmark(
         len, ([1],), iterations=1, warmup=0, threads=1, label="main", budget=60.0, db=db,
@@ -100,9 +103,7 @@ def test_a_run_has_the_label_that_it_is_given(tmp_path: Path) -> None:
         (None, "bert-tiny", ["x=float32[batch,2]"], (1,)),
     ],
 )
-def test_the_batch_that_is_given_is_that_of_the_inputs(
-    fixed: int | None, model: Any, inputs: Any, means: tuple[int, ...]
-) -> None:
+def test_the_batch_that_is_given_is_that_of_the_inputs(fixed, model, inputs, means):
     spec: Any = SimpleNamespace(fixed_batch=fixed)
     assert batches_meant("given", spec, model, inputs) == means
     assert batches_meant(None, spec, model, inputs) == ()
@@ -118,12 +119,12 @@ def test_the_batch_that_is_given_is_that_of_the_inputs(
         ({"isolate": False, "label": "main"}, "isolate=False makes no run"),
     ],
 )
-def test_words_that_mean_nothing_are_refused(words: dict[str, Any], says: str) -> None:
+def test_words_that_mean_nothing_are_refused(words, says):
     with pytest.raises(UsageError, match=says):
         accelbench.benchmark(product, **words)
 
 
-def test_a_word_is_called_as_it_is_told_and_the_catalogue_as_it_is(tmp_path: Path) -> None:
+def test_a_word_is_called_as_it_is_told_and_the_catalogue_as_it_is(tmp_path):
     (tmp_path / "own.py").write_text("def one():\n    return 1\n")
     spec = _spec(f"{tmp_path / 'own.py'}:one", None, "tests/t.py::test[a=b]", tmp_path)
     assert spec.id == "tests/t.py::test[a=b]"
@@ -131,7 +132,7 @@ def test_a_word_is_called_as_it_is_told_and_the_catalogue_as_it_is(tmp_path: Pat
         _spec("bert-tiny", None, "mine", tmp_path)
 
 
-def test_a_live_object_is_called_no_file_that_its_owner_has_not(tmp_path: Path) -> None:
+def test_a_live_object_is_called_no_file_that_its_owner_has_not(tmp_path):
     """A note said that live_object.py was run, which was written for it."""
     spec = _spec(product, (np.ones((2, 3)), np.ones((3, 2))), "mine", tmp_path)
     (first, *_) = described(spec)
@@ -139,28 +140,14 @@ def test_a_live_object_is_called_no_file_that_its_owner_has_not(tmp_path: Path) 
     assert first.endswith("it was made again to look at it, and is in every worker.")
 
 
-def test_two_results_are_compared_by_the_rules_of_compare(result: Result) -> None:
-    other = Result("other", [{**row, "run_id": "other", "result_id": "o"} for row in result.rows])
-    lines = result.compare(other)
-    assert [line["run_id"] for line in lines] == ["other", result.run_id]
-    assert lines[0]["speedup"] == 1.0
-
-
-def test_a_result_is_drawn(result: Result, tmp_path: Path) -> None:
+def test_a_result_is_drawn(result, tmp_path):
     result.plot().save(str(tmp_path / "chart.svg"))
     assert (tmp_path / "chart.svg").read_text().lstrip().startswith("<svg")
     with pytest.raises(UsageError, match="no chart 'pie'"):
         result.plot("pie")
 
 
-def test_what_a_page_shows_of_a_name_is_escaped(result: Result) -> None:
-    hostile = Result("r", [{**result.rows[0], "model": "<script>"}])
-    page, (ours, *more) = hostile._repr_html_(), result._repr_html_().split("<script>")[1:]
-    assert "&lt;script&gt; python/cpu" in page
-    assert page.split("<script>")[1:] == [ours, *more]
-
-
-def test_a_live_module_goes_over_with_its_weights(tmp_path: Path) -> None:
+def test_a_live_module_goes_over_with_its_weights(tmp_path):
     torch = pytest.importorskip("torch")
     module = torch.nn.Linear(4, 2)
     word = travelling.written(module, torch.zeros(1, 4), tmp_path)
@@ -175,7 +162,7 @@ def test_a_live_module_goes_over_with_its_weights(tmp_path: Path) -> None:
         scope["make"]()
 
 
-def test_other_weights_are_told_apart(tmp_path: Path) -> None:
+def test_other_weights_are_told_apart(tmp_path):
     torch = pytest.importorskip("torch")
     sources = []
     for number, folder in enumerate((tmp_path / "a", tmp_path / "b")):
@@ -187,9 +174,7 @@ def test_other_weights_are_told_apart(tmp_path: Path) -> None:
     assert sources[0] != sources[1]
 
 
-def test_where_it_is_searched_makes_no_other_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_it_is_searched_makes_no_other_version(tmp_path, monkeypatch):
     sources = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
@@ -199,9 +184,7 @@ def test_where_it_is_searched_makes_no_other_version(
     assert sources[0] == sources[1]
 
 
-def test_a_changed_helper_beside_it_is_another_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_helper_beside_it_is_another_version(tmp_path, monkeypatch):
     """What the file of an object imports from its owner's own folder, and what that imports."""
     package = tmp_path / "travelling_owners"
     package.mkdir()
@@ -244,23 +227,19 @@ def test_a_changed_helper_beside_it_is_another_version(
         ("no-such-model", None, "There is no model named"),
     ],
 )
-def test_what_cannot_be_measured_is_one_sentence(model: Any, inputs: Any, says: str) -> None:
+def test_what_cannot_be_measured_is_one_sentence(model, inputs, says):
     with pytest.raises(UsageError) as refused:
         accelbench.benchmark(model, inputs, hardware="cpu")
     assert says in str(refused.value)
 
 
-def test_a_script_that_measures_itself_does_not_begin_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_that_measures_itself_does_not_begin_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(loading, "_importing", ["here"])
     with pytest.raises(UsageError, match="__main__"):
         accelbench.benchmark(product, hardware="cpu")
 
 
-def test_a_class_of_a_session_says_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_of_a_session_says_the_way_out(tmp_path, monkeypatch):
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
     monkeypatch.setattr(product, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "product", product, raising=False)

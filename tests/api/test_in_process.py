@@ -19,7 +19,8 @@ def measured(model: Any, inputs: Any = None, **more: Any) -> Any:
     )
 
 
-def test_a_closure_is_measured_in_this_process() -> None:
+def test_code_of_this_process():
+    # A closure is measured in this process.
     calls = []
     result = measured(lambda x: calls.append(1) or x + 1, 41, name="closure")
     (row,) = result.rows
@@ -27,16 +28,12 @@ def test_a_closure_is_measured_in_this_process() -> None:
     assert (row["model"], row["runtime"], row["verification"]) == ("closure", "python", "not_done")
     assert len(calls) > 5
     assert [len(samples) for samples in result.samples] == [5]
-
-
-def test_what_is_lost_is_said() -> None:
+    # What is lost is said.
     (row,) = measured(lambda: sum(range(99))).rows
     assert any("isolate=False" in text for text in row["warnings"])
     assert row["memory_peak_mb"] is None
     assert "isolate=False" in row["nulls"]["memory_peak_mb"]
-
-
-def test_it_is_not_compared_with_what_fresh_processes_measured() -> None:
+    # It is not compared with what fresh processes measured.
     here = measured(lambda: sum(range(99)), name="closure")
     apart = replace(here, run_id="of-fresh-processes", isolated=True)
     for one, other in ((here, apart), (apart, here)):
@@ -44,8 +41,16 @@ def test_it_is_not_compared_with_what_fresh_processes_measured() -> None:
             one.compare(other)
     here.compare(here)
 
+    # Code that fails is a result with the reason.
+    def broken(x: Any) -> Any:
+        raise KeyError("no such key")
 
-def test_a_call_that_makes_something_else_of_what_it_changed_is_refused_for_that() -> None:
+    result = measured(broken, 1)
+    assert not result.ok
+    assert "no such key" in str(result)
+
+
+def test_a_call_that_makes_something_else_of_what_it_changed_is_refused_for_that():
     """It was told as a fault of the runtime, to be reported there."""
 
     def counts(x: list[float]) -> float:
@@ -57,7 +62,8 @@ def test_a_call_that_makes_something_else_of_what_it_changed_is_refused_for_that
     assert "each call of counts changes what it is called with" in row["message"]
 
 
-def test_a_module_is_as_it_was_afterwards() -> None:
+def test_modules_of_this_process():
+    # A module is as it was afterwards.
     torch = pytest.importorskip("torch")
 
     class Local(torch.nn.Module):  # type: ignore[misc,name-defined]
@@ -86,10 +92,7 @@ def test_a_module_is_as_it_was_afterwards() -> None:
     assert str(module.out.weight.device) == "cpu"
     assert torch.get_num_threads() == threads
     assert (torch.rand(1), random.random()) == drawn
-
-
-def test_a_module_in_fp64_is_in_fp64_afterwards() -> None:
-    """It was left in fp32, with what its weights lose by that."""
+    # It was left in fp32, with what its weights lose by that.
     torch = pytest.importorskip("torch")
     module = torch.nn.BatchNorm1d(4).double()
     module.weight.data.fill_(0.1)
@@ -98,15 +101,6 @@ def test_a_module_in_fp64_is_in_fp64_afterwards() -> None:
     for name, tensor in module.state_dict().items():
         assert tensor.dtype == before[name].dtype
         assert torch.equal(tensor, before[name])
-
-
-def test_code_that_fails_is_a_result_with_the_reason() -> None:
-    def broken(x: Any) -> Any:
-        raise KeyError("no such key")
-
-    result = measured(broken, 1)
-    assert not result.ok
-    assert "no such key" in str(result)
 
 
 @pytest.mark.parametrize(
@@ -121,25 +115,22 @@ def test_code_that_fails_is_a_result_with_the_reason() -> None:
         ({"db": "kept.duckdb"}, "keeps no results"),
     ],
 )
-def test_what_needs_a_process_of_its_own_is_refused(more: dict[str, Any], says: str) -> None:
+def test_what_needs_a_process_of_its_own_is_refused(more, says):
     with pytest.raises(UsageError) as refused:
         measured(len, "abc", **more)
     assert says in str(refused.value)
 
 
-def test_a_name_is_no_object_of_this_process() -> None:
+def test_what_is_no_object_of_this_process():
     with pytest.raises(UsageError, match="not a name"):
         measured("bert-tiny")
+    with pytest.raises(UsageError, match="isolate=False"):
+        accelbench.benchmark(lambda x: x + 1, 41)
 
 
-def test_a_result_of_this_process_is_drawn_and_tabled_as_any_other() -> None:
+def test_a_result_of_this_process_is_drawn_and_tabled_as_any_other():
     result = measured(lambda x: x + 1, 41, name="closure")
     (row,) = result.rows
     missing = {column.name for column in COLUMNS} - set(row)
     assert not missing
     assert "closure" in str(result.plot().picture.spec)
-
-
-def test_a_lambda_that_cannot_travel_is_told_of_the_way_to_measure_it_here() -> None:
-    with pytest.raises(UsageError, match="isolate=False"):
-        accelbench.benchmark(lambda x: x + 1, 41)

@@ -77,7 +77,8 @@ def without_script(page: str) -> str:
     return page.replace(found[0], "")
 
 
-def test_a_comparison_is_lines_a_frame_and_a_chart(database: Database) -> None:
+def test_tables_of_a_notebook(database):
+    # A comparison is lines a frame and a chart.
     sides = accelbench.compare(
         "bert-tiny", by="runtime", baseline="pytorch", batch_sizes=1, db=database.path
     )
@@ -88,9 +89,7 @@ def test_a_comparison_is_lines_a_frame_and_a_chart(database: Database) -> None:
     assert "3×" in page
     assert page.count("<circle") == 2
     assert sides.plot()._repr_svg_().startswith("<svg")
-
-
-def test_a_history_is_lines_a_frame_and_a_chart(database: Database) -> None:
+    # A history is lines a frame and a chart.
     told = accelbench.history(db=database.path, framework="pytorch", batch_sizes=1)
     (line,) = told
     assert (line["point_count"], line["answer"]) == (6, "worse")
@@ -99,9 +98,7 @@ def test_a_history_is_lines_a_frame_and_a_chart(database: Database) -> None:
     assert page.count("<polyline") == 1
     assert "12.05" in page
     assert told.plot()._repr_svg_().startswith("<svg")
-
-
-def test_what_is_not_known_is_refused_in_a_sentence(database: Database) -> None:
+    # What is not known is refused in a sentence.
     with pytest.raises(UsageError, match="There is no axis"):
         accelbench.compare(by="runtimes", db=database.path)
     with pytest.raises(UsageError, match="No metric is called"):
@@ -112,19 +109,17 @@ def test_what_is_not_known_is_refused_in_a_sentence(database: Database) -> None:
         accelbench.compare(by="hardware", db=database.path)
     with pytest.raises(UsageError, match="of no store"):
         ComparisonTable([]).plot()
+    # A comparison as text has the reason of a side that is not compared.
+    line = {"model": "m", "hardware": "cpu", "latency_ms": 5.0, "figure": "p50"}
+    table = ComparisonTable([{**line, "refused": "unusable, like its baseline"}])
+    assert repr(table).endswith("not compared: unusable, like its baseline")
+    assert "not compared" not in repr(ComparisonTable([{**line, "speedup": 2.0}]))
 
 
-def test_the_example_of_the_page_runs(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_page_runs(database, monkeypatch):
     (code, *_) = re.findall(r"```python\n(.*?)```", (DOCS / "notebooks.md").read_text(), re.DOTALL)
     monkeypatch.chdir(database.path.parent)
     names: dict[str, Any] = {}
     exec(code, names)
     assert len(names["sides"]) == 4
     assert len(names["told"]) == 4
-
-
-def test_a_comparison_as_text_has_the_reason_of_a_side_that_is_not_compared() -> None:
-    line = {"model": "m", "hardware": "cpu", "latency_ms": 5.0, "figure": "p50"}
-    table = ComparisonTable([{**line, "refused": "unusable, like its baseline"}])
-    assert repr(table).endswith("not compared: unusable, like its baseline")
-    assert "not compared" not in repr(ComparisonTable([{**line, "speedup": 2.0}]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +44,7 @@ def drawn(table: StoredTable) -> ET.Element:
     return ET.fromstring(f"<div>{_SCRIPT.sub('', table._repr_html_())}</div>")
 
 
-def test_results_of_a_database_are_a_table(tmp_path: Path) -> None:
+def test_results_of_a_database_are_a_table(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
     with Journal.create(database.journals, "r") as journal:
@@ -59,7 +58,8 @@ def test_results_of_a_database_are_a_table(tmp_path: Path) -> None:
     assert "batch 8" in repr(found)
 
 
-def test_an_interval_is_drawn_on_one_scale_from_zero() -> None:
+def test_how_a_table_looks():
+    # An interval is drawn on one scale from zero.
     page = drawn(StoredTable([row(1, 10.0), row(8, 20.0)]))
     lines = [str(line.get("points")).split() for line in page.iter("polyline")]
     ends = [tuple(float(point.partition(",")[0]) for point in line) for line in lines]
@@ -67,9 +67,7 @@ def test_an_interval_is_drawn_on_one_scale_from_zero() -> None:
     assert ends[0] == pytest.approx((66.4, 80.0), abs=0.1)
     (label, _) = [svg.get("aria-label") for svg in page.iter("svg")]
     assert label == "10 ms, ±10.0%"
-
-
-def test_what_is_not_known_is_no_data_and_has_no_picture() -> None:
+    # What is not known is no data and has no picture.
     lost = row(1, None, status="failed", message="it broke", device_name=None, quality=None)
     page = drawn(StoredTable([lost]))
     cells = ["".join(cell.itertext()).strip() for cell in page.findall(".//td")]
@@ -78,6 +76,16 @@ def test_what_is_not_known_is_no_data_and_has_no_picture() -> None:
         "failed: it broke",
     ]
     assert page.find(".//svg") is None
+    # No time is shown of what was emulated.
+    page = StoredTable([row(1, 1.25, emulated=True, throughput=800.0)])._repr_html_()
+    assert "1.25" not in page
+    assert "800" not in page
+    assert "emulated" in page
+    # A colour of ours would be unreadable in a dark or in a light notebook.
+    page = _SCRIPT.sub("", StoredTable([row(1, 1.0)])._repr_html_())
+    assert "#" not in page
+    assert "style" not in page
+    assert "currentColor" in page
 
 
 @pytest.mark.parametrize(
@@ -88,21 +96,14 @@ def test_what_is_not_known_is_no_data_and_has_no_picture() -> None:
         ({"quality": "unusable"}, False),
     ],
 )
-def test_what_nobody_measured_here_is_hollow(changes: dict[str, Any], filled: bool) -> None:
+def test_what_nobody_measured_here_is_hollow(changes, filled):
     circle = drawn(StoredTable([row(1, 1.0, **changes)])).find(".//circle")
     assert circle is not None
     assert (circle.get("fill") == "currentColor") is filled
 
 
-def test_no_time_is_shown_of_what_was_emulated() -> None:
-    page = StoredTable([row(1, 1.25, emulated=True, throughput=800.0)])._repr_html_()
-    assert "1.25" not in page
-    assert "800" not in page
-    assert "emulated" in page
-
-
 @pytest.mark.parametrize("name", MARKUP)
-def test_a_name_is_text_and_nothing_of_it_runs(name: str) -> None:
+def test_a_name_is_text_and_nothing_of_it_runs(name):
     scripts = [
         _SCRIPT.findall(StoredTable([row(1, 1.0, model=word)])._repr_html_())
         for word in (name, "bert-tiny")
@@ -115,15 +116,7 @@ def test_a_name_is_text_and_nothing_of_it_runs(name: str) -> None:
     assert not [a for one in page.iter() for a in one.attrib if a.startswith("on")]
 
 
-def test_colours_are_the_notebooks_own() -> None:
-    """A colour of ours would be unreadable in a dark or in a light notebook."""
-    page = _SCRIPT.sub("", StoredTable([row(1, 1.0)])._repr_html_())
-    assert "#" not in page
-    assert "style" not in page
-    assert "currentColor" in page
-
-
-def test_better_ones_come_first_and_those_without_a_value_last() -> None:
+def test_better_ones_come_first_and_those_without_a_value_last():
     table = StoredTable([row(1, 1.0, throughput=None), row(2, 1.0, throughput=3.0)])
     table = StoredTable([*table.rows, row(4, 1.0, throughput=5.0)])
     assert [one["batch_size"] for one in table.sort("throughput").rows] == [4, 2, 1]
@@ -137,6 +130,6 @@ def test_better_ones_come_first_and_those_without_a_value_last() -> None:
 @pytest.mark.parametrize(
     ("column", "said"), [("latency", "There is no column"), ("options", "have no order")]
 )
-def test_a_column_that_cannot_be_sorted_by_is_refused(column: str, said: str) -> None:
+def test_a_column_that_cannot_be_sorted_by_is_refused(column, said):
     with pytest.raises(UsageError, match=said):
         StoredTable([]).sort(column)

@@ -1,7 +1,5 @@
 """The programs of benchmarks/ are imported by their names."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

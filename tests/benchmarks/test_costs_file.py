@@ -1,10 +1,7 @@
 """The program that counts the catalogue: its file is up to date."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,18 +14,16 @@ CHECKED = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_the_file_is_up_to_date(name: str) -> None:
+def test_the_file_is_up_to_date(name):
     kept = json.loads(COSTS_FILE.read_text())
     assert entry(find(name)) == kept[name], "run: make costs"
 
 
-def test_the_file_reads_well() -> None:
+def test_the_file_reads_well():
     assert render(json.loads(COSTS_FILE.read_text())) == COSTS_FILE.read_text()
 
 
-def test_the_command_says_whether_it_is_up_to_date(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_whether_it_is_up_to_date(monkeypatch, tmp_path, capsys):
     file = tmp_path / "costs.json"
     monkeypatch.setattr("costs.COSTS_FILE", file)
     monkeypatch.setattr("costs.every_model", lambda: (find("vit-tiny"),))
@@ -39,7 +34,7 @@ def test_the_command_says_whether_it_is_up_to_date(
     assert json.loads(file.read_text())["vit-tiny"]["config"] == find("vit-tiny").config_digest
 
 
-def test_a_cost_without_an_exact_rule_is_of_the_default_sizes_alone() -> None:
+def test_a_cost_without_an_exact_rule_is_of_the_default_sizes_alone():
     """Along an image size that is no multiple of the stride, sides are rounded."""
     spec = find("resnet-tiny")
     config = {**spec.config, "hidden_sizes": [16, 32, 64, 128, 256], "depths": [1] * 5}

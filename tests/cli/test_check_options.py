@@ -41,20 +41,18 @@ def both(tmp_path: Path) -> None:
         (("--run", "r2", "bert-tiny"), "bert-tiny is a model: models come before the options."),
     ],
 )
-def test_a_slip_is_no_lack_of_results(shell: Command, words: tuple[str, ...], said: str) -> None:
+def test_a_slip_is_no_lack_of_results(shell, words, said):
     code, out, err = shell(*words, "--baseline", "main")
     assert (code, out, said in err) == (2, "", True), err
 
 
 @pytest.mark.usefixtures("both")
-def test_what_is_to_be_measured_is_what_was_asked_for(shell: Command) -> None:
+def test_what_is_to_be_measured_is_what_was_asked_for(shell):
     code, _, err = shell("bert-base", "--baseline", "main", "--batch-sizes", "8")
     assert (code, "`accelbench run bert-base --batch-sizes 8`" in err) == (4, True), err
 
 
-def test_an_unknown_baseline_is_one_whatever_the_database_holds(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_an_unknown_baseline_is_one_whatever_the_database_holds(tmp_path, shell):
     store(tmp_path / "imports.duckdb", {}, run="import-1", source={"name": "timm"})
     store(tmp_path / "noise.duckdb", {}, run="n", about={"label": NOISE})
     store(tmp_path / "none.duckdb")
@@ -70,9 +68,7 @@ def test_an_unknown_baseline_is_one_whatever_the_database_holds(
             assert (code, out, said in err) == (2, "", True), err
 
 
-def test_a_database_that_is_not_there_ends_as_with_other_commands(
-    tmp_path: Path, shell: Command, command: Callable[..., Command]
-) -> None:
+def test_a_database_that_is_not_there_ends_as_with_other_commands(tmp_path, shell, command):
     (tmp_path / "empty.duckdb").touch()
     (tmp_path / "folder").mkdir()
     for place, said in (
@@ -100,9 +96,7 @@ def test_a_database_that_is_not_there_ends_as_with_other_commands(
         ("--markdown", "s.md"),
     ],
 )
-def test_what_means_nothing_beside_noise_is_refused(
-    tmp_path: Path, shell: Command, words: tuple[str, ...]
-) -> None:
+def test_what_means_nothing_beside_noise_is_refused(tmp_path, shell, words):
     code, out, err = shell("--noise", "5", *words)
     assert (code, out) == (2, "")
     assert f"where {words[0]} would mean nothing" in err
@@ -112,9 +106,7 @@ def test_what_means_nothing_beside_noise_is_refused(
 @pytest.mark.parametrize(
     "words", [("--hardware", "cuad"), ("--framework", "nope"), ("--precision", "fp99")]
 )
-def test_a_slip_beside_noise_measures_nothing(
-    tmp_path: Path, shell: Command, words: tuple[str, str]
-) -> None:
+def test_a_slip_beside_noise_measures_nothing(tmp_path, shell, words):
     code, out, err = shell("--noise", "5", *words)
     assert (code, out, words[1] in err) == (2, "", True)
     assert list(tmp_path.iterdir()) == []
@@ -132,17 +124,13 @@ def test_a_slip_beside_noise_measures_nothing(
         ("history", ("--machine", "", "--json"), "--machine"),
     ],
 )
-def test_an_empty_value_is_said_to_be_empty(
-    command: Callable[..., Command], name: str, words: tuple[str, ...], option: str
-) -> None:
+def test_an_empty_value_is_said_to_be_empty(command, name, words, option):
     code, out, err = command(name)(*words)
     assert (code, out, f"What follows {option} is empty." in err) == (2, "", True), err
 
 
 @pytest.mark.usefixtures("both")
-def test_a_label_of_two_lines_is_shown_in_one(
-    tmp_path: Path, shell: Command, command: Callable[..., Command]
-) -> None:
+def test_a_label_of_two_lines_is_shown_in_one(tmp_path, shell, command):
     out = shell("--baseline", "main", "--markdown", "s.md")[1]
     assert "r2 (two<U+000A>lines) against main" in out
     assert "two\nlines" not in (tmp_path / "s.md").read_text()
@@ -151,7 +139,7 @@ def test_a_label_of_two_lines_is_shown_in_one(
     assert "r2 (two<U+000A>lines)" in shell("--baseline", "nobody")[2]
 
 
-def test_a_label_that_cannot_be_shown_is_refused(command: Callable[..., Command]) -> None:
+def test_a_label_that_cannot_be_shown_is_refused(command):
     for label in ("two\nlines", "a\x1b[2Jb"):
         code, out, err = command("run")("bert-tiny", "--label", label, "--dry-run")
         assert (code, out, "characters that cannot be shown" in err) == (2, "", True)
@@ -159,9 +147,7 @@ def test_a_label_that_cannot_be_shown_is_refused(command: Callable[..., Command]
 
 
 @pytest.mark.usefixtures("both")
-def test_advice_names_the_option_that_chose_the_place(
-    tmp_path: Path, shell: Command, command: Callable[..., Command]
-) -> None:
+def test_advice_names_the_option_that_chose_the_place(tmp_path, shell, command):
     (tmp_path / "file").touch()
     for ask, advice in (
         ((command("compare"), "--by", "run", "--output", "file/x.csv"), "choose another place."),

@@ -36,14 +36,14 @@ def stored(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("stored")
 @pytest.mark.parametrize("axis", ["engine", "runtime"])
-def test_all_engines_of_a_device_stand_in_one_table(shell: Command, axis: str) -> None:
+def test_all_engines_of_a_device_stand_in_one_table(shell, axis):
     found = shell.json("--by", axis)["comparisons"]
     assert [line["runtime"] for line in found] == ["pytorch", "onnxruntime", "openvino"]
     assert found[2]["speedup"] == pytest.approx(2.0, rel=0.03)  # of rates
 
 
 @pytest.mark.usefixtures("stored")
-def test_the_processor_means_what_openvino_runs_on_it(shell: Command) -> None:
+def test_the_processor_means_what_openvino_runs_on_it(shell):
     words = ("--hardware", "cpu", "--framework", "pytorch,onnxruntime,openvino")
     found = shell.json("--by", "engine", *words)
     assert {line["runtime"] for line in found["comparisons"]} == {
@@ -54,7 +54,7 @@ def test_the_processor_means_what_openvino_runs_on_it(shell: Command) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-def test_what_a_request_drops_is_said(shell: Command) -> None:
+def test_what_a_request_drops_is_said(shell):
     words = ("--by", "engine", "--hardware", "cpu,cuda", "--framework", "pytorch,openvino")
     code, out, _ = shell(*words)
     assert code == 0
@@ -66,9 +66,7 @@ def test_what_a_request_drops_is_said(shell: Command) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-def test_a_model_is_told_to_be_missing_by_the_name_that_was_typed(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_a_model_is_told_to_be_missing_by_the_name_that_was_typed(tmp_path, shell):
     """Of a model of another's results “Not shown: model resnet-50” was said under its own table."""
     store(tmp_path / DB, {"model": "resnet50"}, {"model": "resnet50", **ORT}, run="theirs")
     assert shell.json("resnet50", "--by", "engine")["not_shown"] == []
@@ -77,7 +75,7 @@ def test_a_model_is_told_to_be_missing_by_the_name_that_was_typed(
 
 
 @pytest.mark.usefixtures("stored")
-def test_one_table_of_engines_precisions_and_batches(tmp_path: Path, shell: Command) -> None:
+def test_one_table_of_engines_precisions_and_batches(tmp_path, shell):
     more = {"verification": "ok", "verification_error": 3e-5}
     store(
         tmp_path / DB,
@@ -102,6 +100,6 @@ def test_one_table_of_engines_precisions_and_batches(tmp_path: Path, shell: Comm
 
 
 @pytest.mark.usefixtures("stored")
-def test_what_does_not_go_together_is_refused(shell: Command) -> None:
+def test_what_does_not_go_together_is_refused(shell):
     assert shell("--sort", "speed")[0] == 2
     assert shell("--pivot", "--sort", "name")[0] == 2

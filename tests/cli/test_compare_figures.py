@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from shells import Command
@@ -43,16 +41,14 @@ def headed(out: str) -> list[str]:
         (NOTHING | {"latency_p90_ms": 9.0}, "hardware by p90 ms times as fast"),
     ],
 )
-def test_the_heading_says_which_figure_it_is(
-    tmp_path: Path, shell: Command, figures: dict[str, Any], headings: str
-) -> None:
+def test_the_heading_says_which_figure_it_is(tmp_path, shell, figures, headings):
     store(tmp_path / DB, figures, GPU | figures)
     code, out, _ = shell()
     assert (code, headed(out)) == (0, headings.split())
     assert ("sequences" in out) == ("/s" in headings.split())
 
 
-def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path: Path, shell: Command) -> None:
+def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path, shell):
     store(tmp_path / DB, {}, GPU | {"latency_p50_ms": None, "throughput": None})
     _, out, _ = shell()
     assert "latency ms" in out
@@ -63,36 +59,7 @@ def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path: Path, shell: Comma
     assert "Times as fast: by the mean time of an item." in out
 
 
-def test_no_latency_is_made_of_a_throughput(tmp_path: Path, shell: Command) -> None:
-    rate = NOTHING | {"throughput": 500.0, "batch_size": None}
-    store(tmp_path / DB, rate, GPU | rate | {"throughput": 1000.0})
-    cpu, gpu = shell.json()["comparisons"]
-    assert (cpu["figure"], cpu["latency_ms"], cpu["item_ms"]) == ("throughput", None, None)
-    assert (gpu["speedup"], gpu["baseline_item_ms"]) == (2.0, None)
-    assert "Times as fast: by the rate of items" in shell()[1]
-
-
-def test_a_tail_is_nobodys_median(tmp_path: Path, shell: Command) -> None:
-    tail = NOTHING | {"latency_p90_ms": 9.0}
-    store(tmp_path / DB, tail, GPU | tail)
-    for line in shell.json()["comparisons"]:
-        assert (line["figure"], line["latency_ms"], line["item_ms"]) == ("p90", None, 9.0)
-
-
-def test_a_table_of_long_names_fits(tmp_path: Path, shell: Command) -> None:
-    long = {
-        "hardware": "qnn",
-        "device_name": "A Snapdragon 8 Elite of the fifth generation, on a board for developers",
-        "runtime": "precompiled_qnn_onnx_of_theirs",
-    }
-    launches = [{**long, "launch": n, "latency_p50_ms": 2.0 + n / 10} for n in range(3)]
-    store(tmp_path / DB, *({"launch": n, "latency_p50_ms": 8.0 + n} for n in range(3)), *launches)
-    _, out, _ = shell()
-    assert max(map(len, out.splitlines())) <= 80
-    assert "4.27× (" in out  # of the middles of the launches
-
-
-def test_an_import_is_not_advised_to_be_launched_again(tmp_path: Path, shell: Command) -> None:
+def test_an_import_is_not_advised_to_be_launched_again(tmp_path, shell):
     theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
     store(tmp_path / DB, theirs, GPU | theirs)
     _, out, _ = shell()
@@ -100,7 +67,7 @@ def test_an_import_is_not_advised_to_be_launched_again(tmp_path: Path, shell: Co
     assert "Single imported results have no interval" in out
 
 
-def test_differences_are_gathered_by_name() -> None:
+def test_differences_are_gathered_by_name():
     many = [f"torch 1.{n} → 2.0" for n in range(5)]
     said = differences_in_short([*many, "unit images/s → tokens/s", f"notes {'a' * 50} → b"])
     assert said == (

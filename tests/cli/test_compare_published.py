@@ -37,8 +37,8 @@ def submitted(device: str, by: str, rate: float, **changes: Any) -> dict[str, An
     return row(**THEIRS, **NO_LATENCY, **about, conditions=conditions) | changes
 
 
-def test_the_fastest_of_several_submissions_says_of_how_many_and_their_range() -> None:
-    """One of eight by the same software stood for all, without a word: they began at 78,464."""
+def test_published_results():
+    # One of eight by the same software stood for all, without a word: they began at 78,464.
     rates = (("Google", 78_464.0), ("Lambda", 102_725.0), ("Dell", 99_000.0))
     rows = [submitted("8x B200", by, rate) for by, rate in rates]
     (lines,) = compared(
@@ -50,9 +50,7 @@ def test_the_fastest_of_several_submissions_says_of_how_many_and_their_range() -
     assert (best["alike_throughput_low"], best["alike_throughput_high"]) == (78_464.0, 102_725.0)
     assert best["alike_item_ms_low"] is None
     assert (alone["fastest_of"], alone["alike_throughput_low"]) == (1, None)
-
-
-def test_systems_are_not_alike_in_their_devices_and_hosts() -> None:
+    # Systems are not alike in their devices and hosts.
     one = submitted("1x RTX 4090", "x", 136.0, host="i9-13900K")
     two = submitted("2x RTX 4090", "x", 105.0, host="w7-2495X")
     assert differences(one, two) == ["devices 1 → 2", "host i9-13900K → w7-2495X"]
@@ -61,18 +59,14 @@ def test_systems_are_not_alike_in_their_devices_and_hosts() -> None:
     ]
     cpus = [one | {"hardware": "cpu"}, two | {"hardware": "cpu"}]
     assert differences(*cpus) == ["devices 1 → 2"]  # there the processor is the device
-
-
-def test_a_ratio_without_an_interval_is_marked() -> None:
+    # A ratio without an interval is marked.
     (lines,) = compared(
         [row(**THEIRS), row(**THEIRS | {"threads": 4, "latency_p50_ms": 2.0})],
         AXES["threads"],
         known=Histories(),
     )
     assert [speed(one, AXES["threads"]) for one in lines] == ["baseline", "4.00×, single"]
-
-
-def test_an_engine_says_its_version_where_figures_of_several_stand_together() -> None:
+    # An engine says its version where figures of several stand together.
     told = [row(conditions={"engine": f"torch {version} eager"}) for version in ("2.4", "2.9")]
     assert [engine_version(one) for one in told] == ["torch 2.4 eager", "torch 2.9 eager"]
     assert engine_version(row(runtime="onnx", conditions={"engine": "onnx"})) == ""
@@ -81,9 +75,7 @@ def test_an_engine_says_its_version_where_figures_of_several_stand_together() ->
     beside = [row(conditions=ours), row(conditions=ours, runtime="onnxruntime")]
     assert not versions_apart(beside)
     assert versions_apart([one | THEIRS for one in beside])
-
-
-def test_a_heading_of_what_others_published_has_its_version_and_threads() -> None:
+    # A heading of what others published has its version and threads.
     theirs = row(**THEIRS, conditions={"engine": "torch 2.4 eager"}, threads=1)
     usual = "bert-tiny · fp32 · batch 1 · seq 128"
     assert headings([[theirs, theirs]], AXES["hardware"]) == [
@@ -114,7 +106,7 @@ def published(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("published")
-def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell: Command) -> None:
+def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell):
     code, out, _ = shell()
     assert code == 0
     fp32, int8 = out.split("bert-tiny · ")[1:]
@@ -129,7 +121,7 @@ def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell:
     assert {one["engine_version"] for one in found} == {"ncnn 1.0", "ncnn 1.1", None}
 
 
-def test_tables_by_different_figures_say_each_theirs(tmp_path: Path, shell: Command) -> None:
+def test_tables_by_different_figures_say_each_theirs(tmp_path, shell):
     """A rate of a server stood over “by the time of an item, mean, p90, p99”."""
     rate = {**NO_LATENCY, "throughput": 500.0, "scenario": "server"}
     tail = {**NO_LATENCY, "throughput": None, "latency_p90_ms": 9.0}
@@ -141,9 +133,7 @@ def test_tables_by_different_figures_say_each_theirs(tmp_path: Path, shell: Comm
     assert "Times as fast: by the rate of items" in by_rate
 
 
-def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(tmp_path, shell):
     """“refused” stood on the row that was sound; its baseline was shown plain."""
     sound = {"runtime": "onnxruntime", "latency_p50_ms": 2.0}
     store(tmp_path / DB, {"quality": "unusable"}, sound)
@@ -153,23 +143,7 @@ def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(
     assert "1 not compared, its baseline is unusable: interval wider than ±25 %." in out
 
 
-def test_published_results_that_tell_nothing_are_not_advised_to_be_measured_again(
-    tmp_path: Path, shell: Command
-) -> None:
-    theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
-    sides = [
-        {**theirs, "threads": threads, "latency_p50_ms": ms}
-        for threads, several in ((1, (17.5, 25.6)), (4, (8.2, 10.3)))
-        for ms in several
-    ]
-    store(tmp_path / DB, *sides)
-    out = " ".join(shell("--by", "threads")[1].split())
-    assert "can't tell (" in out
-    assert "only more of them would tell" in out
-    assert "--launches" not in out
-
-
-def test_lines_of_a_pivot_say_their_versions(tmp_path: Path, shell: Command) -> None:
+def test_lines_of_a_pivot_say_their_versions(tmp_path, shell):
     """NHWC by torch 2.1 stood beside NCHW by torch 2.9, unmarked."""
     sides = [
         {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from shells import Command
@@ -30,9 +29,7 @@ SLIPS = [
 
 @pytest.mark.parametrize("name", ["compare", "history"])
 @pytest.mark.parametrize(("words", "said"), SLIPS)
-def test_a_slip_in_a_filter_is_no_lack_of_results(
-    tmp_path: Path, command: Callable[..., Command], name: str, words: tuple[str, str], said: str
-) -> None:
+def test_a_slip_in_a_filter_is_no_lack_of_results(tmp_path, command, name, words, said):
     store(tmp_path / DB, {}, GPU)
     code, out, err = command(name)(*words)
     assert (code, out) == (2, "")
@@ -51,17 +48,13 @@ def test_a_slip_in_a_filter_is_no_lack_of_results(
         (("--family", "visoin"), "Did you mean vision"),
     ],
 )
-def test_a_slip_in_a_filter_of_a_matrix(
-    tmp_path: Path, command: Callable[..., Command], words: tuple[str, str], said: str
-) -> None:
+def test_a_slip_in_a_filter_of_a_matrix(tmp_path, command, words, said):
     store(tmp_path / DB, {})
     code, out, err = command("matrix")(*words)
     assert (code, out, said in err) == (2, "", True)
 
 
-def test_a_word_that_only_results_know_is_known(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
+def test_a_word_that_only_results_know_is_known(tmp_path, command):
     theirs = {"hardware": "gaudi", "runtime": "synapse", "precision": "fp8"}
     store(tmp_path / DB, theirs, {**theirs, "batch_size": 8})
     words = ("--hardware", "gaudi,cpu", "--framework", "synapse", "--precision", "fp8")
@@ -71,9 +64,7 @@ def test_a_word_that_only_results_know_is_known(
     assert command("matrix")("--hardware", "gaudi", "--precision", "fp8")[0] == 0
 
 
-def test_what_the_program_knows_is_not_looked_for_in_the_database(
-    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_program_knows_is_not_looked_for_in_the_database(tmp_path, shell, monkeypatch):
     store(tmp_path / DB, {}, GPU)
     asked: list[str] = []
     query = Database.query
@@ -87,13 +78,13 @@ def test_what_the_program_knows_is_not_looked_for_in_the_database(
     assert len(asked) == 3  # its runs, where its rows lie, and these
 
 
-def test_the_other_names_of_a_runtime_find_it(tmp_path: Path, shell: Command) -> None:
+def test_the_other_names_of_a_runtime_find_it(tmp_path, shell):
     store(tmp_path / DB, {}, GPU)
     assert shell("--framework", "torch")[0] == 0
 
 
 @pytest.mark.parametrize("word", ["RESNET50", "ResNet50", "resnet-50", "microsoft/resnet-50"])
-def test_a_model_in_another_spelling_is_told(tmp_path: Path, shell: Command, word: str) -> None:
+def test_a_model_in_another_spelling_is_told(tmp_path, shell, word):
     theirs = {"model": "resnet50"}
     store(tmp_path / DB, theirs, {**theirs, **GPU})
     code, out, err = shell(word)
@@ -103,7 +94,7 @@ def test_a_model_in_another_spelling_is_told(tmp_path: Path, shell: Command, wor
     assert (code, "Did you mean" in err) == (4, False)
 
 
-def test_names_like_a_known_model_that_nobody_measured(tmp_path: Path, shell: Command) -> None:
+def test_names_like_a_known_model_that_nobody_measured(tmp_path, shell):
     store(tmp_path / DB, {"model": "resnet-tiny"})
     code, _, err = shell("resnet-50")
     assert code == 4
@@ -122,27 +113,21 @@ def test_names_like_a_known_model_that_nobody_measured(tmp_path: Path, shell: Co
         ("", "--set small --hardware all"),
     ],
 )
-def test_what_was_asked_for_is_what_is_to_be_measured(
-    tmp_path: Path, shell: Command, words: str, run: str
-) -> None:
+def test_what_was_asked_for_is_what_is_to_be_measured(tmp_path, shell, words, run):
     store(tmp_path / DB, *([{}] if words else []))
     code, _, err = shell(*words.split())
     assert (code, f"`accelbench run {run}`" in err) == (4, True), err
 
 
 @pytest.mark.parametrize("option", ["--run", "--hardware", "--batch-sizes", "--mode"])
-def test_a_model_that_is_the_only_value_of_a_list_is_told(
-    tmp_path: Path, shell: Command, option: str
-) -> None:
+def test_a_model_that_is_the_only_value_of_a_list_is_told(tmp_path, shell, option):
     store(tmp_path / DB, {}, run="cpu-1")
     code, _, err = shell(option, "bert-tiny")
     assert (code, "models come before the options" in err) == (2, True)
 
 
 @pytest.mark.parametrize("some", [("--batch-sizes", "1,8"), ("--hardware", "cpu", "cuda")])
-def test_a_model_after_the_values_of_a_list_is_the_model(
-    tmp_path: Path, shell: Command, some: tuple[str, ...]
-) -> None:
+def test_a_model_after_the_values_of_a_list_is_the_model(tmp_path, shell, some):
     cuda = {"hardware": "cuda", "device_name": "A card"}
     store(tmp_path / DB, {}, cuda, {"model": "gpt2"}, {**cuda, "model": "gpt2"})
     found = shell.json(*some, "bert-tiny")
@@ -150,9 +135,7 @@ def test_a_model_after_the_values_of_a_list_is_the_model(
 
 
 @pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r"])
-def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(
-    tmp_path: Path, command: Callable[..., Command], label: str
-) -> None:
+def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(tmp_path, command, label):
     later = {"started_at": "2026-05-01T00:00:00Z"}
     compare = command("compare")
     store(tmp_path / "only.duckdb", {}, GPU, run="n", about={"label": label})
@@ -167,14 +150,6 @@ def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(
     assert {one["run_id"] for one in held} == {"n", "r"}
 
 
-def test_a_matrix_leaves_out_what_a_check_measured_for_itself(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
-    store(tmp_path / DB, {})
-    store(tmp_path / DB, {"model": "vit-tiny"}, run="n", about={"label": NOISE})
-    assert list(command("matrix").json()["models"]) == ["bert-tiny"]
-
-
 @pytest.mark.parametrize(
     ("axis", "advised"),
     [
@@ -185,17 +160,15 @@ def test_a_matrix_leaves_out_what_a_check_measured_for_itself(
     ],
 )
 def test_what_an_axis_lacks_is_measured_by_the_command_that_is_named(
-    tmp_path: Path, shell: Command, axis: str, advised: str
-) -> None:
+    tmp_path, shell, axis, advised
+):
     store(tmp_path / DB, {})
     code, _, err = shell("--by", axis)
     assert code == 4
     assert f"`{advised}`" in " ".join(err.split())
 
 
-def test_a_command_that_is_named_asks_for_what_was_asked(
-    tmp_path: Path, shell: Command, command: Callable[..., Command]
-) -> None:
+def test_a_command_that_is_named_asks_for_what_was_asked(tmp_path, shell, command):
     (tmp_path / "net.onnx").touch()
     net = {"model": "net.onnx", "sequence_length": None, "batch_size": 4}
     sizes = [{**net, "dimensions": text} for text in ("edges=8,nodes=64", "edges=8,nodes=128")]
@@ -216,17 +189,13 @@ def test_a_command_that_is_named_asks_for_what_was_asked(
 
 
 @pytest.mark.parametrize("name", ["compare", "history", "plot"])
-def test_a_filter_of_a_run_names_the_command_that_measures_it(
-    tmp_path: Path, command: Callable[..., Command], name: str
-) -> None:
+def test_a_filter_of_a_run_names_the_command_that_measures_it(tmp_path, command, name):
     store(tmp_path / DB, {"series_key": "a"}, {**GPU, "series_key": "b"})
     code, _, err = command(name)("bert-tiny", "--run", "last", "--precision", "bf16")
     assert (code, "`accelbench run bert-tiny --precision bf16`" in err) == (4, True)
 
 
-def test_a_folder_without_such_results_is_measured_by_its_name(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
+def test_a_folder_without_such_results_is_measured_by_its_name(tmp_path, command):
     (tmp_path / "my-llama").mkdir()
     store(tmp_path / DB, {"model": "my-llama/"})
     code, _, err = command("compare")("my-llama", "--precision", "bf16")

@@ -41,12 +41,12 @@ def of_runs(found: Any) -> set[str]:
 
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize("word", ["pr-12", "20260103-cc", "20260103"])
-def test_a_run_is_named_by_label_id_or_beginning(shell: Command, word: str) -> None:
+def test_a_run_is_named_by_label_id_or_beginning(shell, word):
     assert of_runs(shell.json("--by", "batch", "--run", word)) == {"20260103-cc"}
 
 
 @pytest.mark.usefixtures("runs")
-def test_of_a_label_of_many_runs_the_newest_is_the_baseline(shell: Command) -> None:
+def test_of_a_label_of_many_runs_the_newest_is_the_baseline(shell):
     found = shell.json("--by", "run", "--baseline", "main", "--batch-sizes", "1")
     assert {line["baseline"] for line in found["comparisons"]} == {"20260102-bb"}
     assert [line["speedup"] for line in found["comparisons"]] == [0.5, 1.0, 2.0]
@@ -66,18 +66,14 @@ def test_of_a_label_of_many_runs_the_newest_is_the_baseline(shell: Command) -> N
         (("--run", "202601"), "'202601' begins the ids of 3 runs."),
     ],
 )
-def test_a_word_that_means_no_one_run_is_refused(
-    shell: Command, words: tuple[str, ...], said: str
-) -> None:
+def test_a_word_that_means_no_one_run_is_refused(shell, words, said):
     code, out, err = shell(*words)
     assert (code, out) == (2, "")
     assert said in err
     assert "20260101-aa (main)" in err
 
 
-def test_a_slip_in_a_models_name_is_told_with_what_is_like_it(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_a_slip_in_a_models_name_is_told_with_what_is_like_it(tmp_path, shell):
     store(tmp_path / DB, {"model": "theirs_v2"}, {"model": "theirs_v2", "hardware": "cuda"})
     for words in (("theirs_v3",), ("theirs_v2", "theirs_v3"), ("THEIRS_V2",)):
         code, out, err = shell(*words)
@@ -87,16 +83,14 @@ def test_a_slip_in_a_models_name_is_told_with_what_is_like_it(
     assert (code, "There are results of theirs_v2." in err) == (2, True)
 
 
-def test_a_model_that_is_known_and_was_not_measured_is_to_be_measured(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_a_model_that_is_known_and_was_not_measured_is_to_be_measured(tmp_path, shell):
     store(tmp_path / DB, {}, {"hardware": "cuda"})
     for word in ("vit-base", "bert-tiny --precision int8"):
         code, _, err = shell(*word.split())
         assert (code, "measure first" in err) == (4, True)
 
 
-def test_a_folder_that_is_no_lake_is_told(tmp_path: Path, shell: Command) -> None:
+def test_a_folder_that_is_no_lake_is_told(tmp_path, shell):
     folder = tmp_path / "results"
     folder.mkdir()
     code, _, err = shell("--db", folder)
@@ -106,7 +100,7 @@ def test_a_folder_that_is_no_lake_is_told(tmp_path: Path, shell: Command) -> Non
     assert f"There is a database in it: --db {folder / DB}." in shell("--db", folder)[2]
 
 
-def test_a_file_in_a_folder_that_is_not_there_yet(tmp_path: Path, shell: Command) -> None:
+def test_a_file_in_a_folder_that_is_not_there_yet(tmp_path, shell):
     store(tmp_path / DB, {}, {"hardware": "cuda"})
     assert shell("--output", "new/analysis.csv")[0] == 0
     assert (tmp_path / "new" / "analysis.csv").exists()
@@ -115,9 +109,7 @@ def test_a_file_in_a_folder_that_is_not_there_yet(tmp_path: Path, shell: Command
     assert (code, "Writing the file failed" in err) == (3, True)
 
 
-def test_what_is_quantised_and_not_verified_is_told_below_its_table(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_what_is_quantised_and_not_verified_is_told_below_its_table(tmp_path, shell):
     """It read “int8 … 4.83× (4.62 – 5.04)”, and nothing of its outputs."""
     fine = {"verification": "ok", "verification_error": 0.01}
     store(

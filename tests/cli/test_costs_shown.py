@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import QUICK, Command, Shell
+from shells import QUICK, Command
 from stored_rows import store
 
 DB = "accelbench.duckdb"
@@ -40,9 +40,7 @@ def compare(command: Callable[..., Command]) -> Command:
     return command("compare")
 
 
-def test_a_comparison_has_a_column_of_cost_and_says_by_which_prices(
-    tmp_path: Path, compare: Command, prices: Path
-) -> None:
+def test_a_comparison_has_a_column_of_cost_and_says_by_which_prices(tmp_path, compare, prices):
     store(tmp_path / DB, CPU, {**GPU, "throughput": 400.0})
     code, out, _ = compare("--prices", prices)
     assert code == 0
@@ -58,7 +56,7 @@ def test_a_comparison_has_a_column_of_cost_and_says_by_which_prices(
     assert "A card at $3.60 an hour; cpu at $0.072 an hour." in said
 
 
-def test_training_has_the_cost_of_a_step(tmp_path: Path, compare: Command, prices: Path) -> None:
+def test_training_has_the_cost_of_a_step(tmp_path, compare, prices):
     trained = {"mode": "training", "latency_mean_ms": 500.0}
     store(tmp_path / DB, {**CPU, **trained}, {**GPU, **trained})
     code, out, _ = compare("--prices", prices)
@@ -67,16 +65,14 @@ def test_training_has_the_cost_of_a_step(tmp_path: Path, compare: Command, price
     assert "0.000500" in out  # 3.6 / 3600 × 0.5
 
 
-def test_without_prices_nothing_is_said_of_cost(tmp_path: Path, compare: Command) -> None:
+def test_without_prices_nothing_is_said_of_cost(tmp_path, compare):
     store(tmp_path / DB, CPU, GPU)
     code, out, _ = compare()
     assert code == 0
     assert "$" not in out
 
 
-def test_json_and_csv_have_cost_currency_and_price(
-    tmp_path: Path, compare: Command, prices: Path
-) -> None:
+def test_json_and_csv_have_cost_currency_and_price(tmp_path, compare, prices):
     store(tmp_path / DB, CPU, {**GPU, "throughput": 400.0})
     found = compare.json("--prices", prices, "--output", "costs.csv")
     cpu, gpu = found["comparisons"]
@@ -91,9 +87,7 @@ def test_json_and_csv_have_cost_currency_and_price(
     ]
 
 
-def test_a_comparison_with_costs_is_still_a_baseline(
-    tmp_path: Path, command: Callable[..., Command], prices: Path
-) -> None:
+def test_a_comparison_with_costs_is_still_a_baseline(tmp_path, command, prices):
     gpu = {"hardware": "cuda", "device_name": "A card"}
     store(tmp_path / DB, {"latency_p50_ms": 8.0}, {**gpu, "latency_p50_ms": 2.0})
     assert command("compare")("--prices", prices, "--output", "base.csv")[0] == 0
@@ -104,14 +98,14 @@ def test_a_comparison_with_costs_is_still_a_baseline(
 
 
 def test_the_variable_names_the_file_where_the_option_does_not(
-    tmp_path: Path, compare: Command, prices: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, compare, prices, monkeypatch
+):
     store(tmp_path / DB, CPU, GPU)
     monkeypatch.setenv("ACCELBENCH_PRICES", str(prices))
     assert "$/M" in compare()[1]
 
 
-def test_a_price_by_the_machine_s_name(tmp_path: Path, compare: Command) -> None:
+def test_a_price_by_the_machine_s_name(tmp_path, compare):
     store(tmp_path / DB, CPU, GPU)
     path = tmp_path / "lab.json"
     path.write_text('{"currency": "EUR", "per_hour": {"LAB": 0.36}}', encoding="utf-8")
@@ -120,9 +114,7 @@ def test_a_price_by_the_machine_s_name(tmp_path: Path, compare: Command) -> None
     assert [one["cost_per_million"] for one in found] == pytest.approx([1.0, 1.0])
 
 
-def test_a_wrong_file_is_refused_by_every_command(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
+def test_a_wrong_file_is_refused_by_every_command(tmp_path, command):
     store(tmp_path / DB, CPU, GPU)
     wrong = tmp_path / "wrong.json"
     wrong.write_text('{"per_hour": {"cpu": -1}}', encoding="utf-8")
@@ -132,9 +124,7 @@ def test_a_wrong_file_is_refused_by_every_command(
         assert "wrong.json, line 1, 'cpu': -1 is no price." in err
 
 
-def test_prices_of_nothing_here_are_told_with_what_is_here(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
+def test_prices_of_nothing_here_are_told_with_what_is_here(tmp_path, command):
     pytest.importorskip("vl_convert")
     store(tmp_path / DB, CPU, GPU)
     path = tmp_path / "prices.json"
@@ -144,9 +134,7 @@ def test_prices_of_nothing_here_are_told_with_what_is_here(
         assert "here are A card (cuda), A processor (cpu). Did you mean A card?" in err
 
 
-def test_a_chart_and_a_section_of_the_report(
-    tmp_path: Path, command: Callable[..., Command], prices: Path
-) -> None:
+def test_a_chart_and_a_section_of_the_report(tmp_path, command, prices):
     pytest.importorskip("vl_convert")
     store(tmp_path / DB, CPU, {**GPU, "throughput": 400.0})
     found = command("plot").json("--prices", prices, "--chart", "hardware-cost,cost-by-batch")
@@ -163,9 +151,7 @@ def test_a_chart_and_a_section_of_the_report(
     assert "![Hardware: cost" in said
 
 
-def test_files_have_costs_as_a_database_has(
-    tmp_path: Path, command: Callable[..., Command], prices: Path
-) -> None:
+def test_files_have_costs_as_a_database_has(tmp_path, command, prices):
     pytest.importorskip("vl_convert")
     told = {"case_id": "c", "series_key": "s", "launch": 0, "latency_mean_ms": 10.0}
     fast = {"throughput": 400.0, "latency_mean_ms": 2.5}
@@ -178,7 +164,7 @@ def test_files_have_costs_as_a_database_has(
     assert "\\$0.200 for a million" in (tmp_path / "f.md").read_text(encoding="utf-8")
 
 
-def test_nothing_of_a_price_is_stored(tmp_path: Path, compare: Command, prices: Path) -> None:
+def test_nothing_of_a_price_is_stored(tmp_path, compare, prices):
     from accelbench.store.database import Database
 
     store(tmp_path / DB, CPU, GPU)
@@ -188,8 +174,8 @@ def test_nothing_of_a_price_is_stored(tmp_path: Path, compare: Command, prices: 
 
 
 def test_a_run_refuses_prices_that_would_show_nowhere_and_wrong_ones_before_it_measures(
-    shell: Shell, prices: Path
-) -> None:
+    shell, prices
+):
     alone = shell.refused("bert-tiny", "--prices", str(prices), *QUICK, code=2)
     assert "--prices requires --compare or --create-report." in alone
     prices.write_text('{"per_hour": {"cpu": "cheap"}}', encoding="utf-8")
@@ -197,7 +183,7 @@ def test_a_run_refuses_prices_that_would_show_nowhere_and_wrong_ones_before_it_m
     assert "a price is a number" in wrong
 
 
-def test_what_a_run_simulates_costs_nothing_even_with_prices(shell: Shell, prices: Path) -> None:
+def test_what_a_run_simulates_costs_nothing_even_with_prices(shell, prices):
     asked = ("bert-tiny", "--batch-sizes", "1,2", "--prices", str(prices), "--compare", "--json")
     done = shell(*asked, *QUICK)
     rows = json.loads(done.stdout)["results"]

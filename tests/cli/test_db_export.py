@@ -23,7 +23,7 @@ def launches(*more: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"launch": n, **one} for one in (more or ({},)) for n in range(2)]
 
 
-def test_export_writes_new_files_only(tmp_path: Path, shell: Command) -> None:
+def test_export_writes_new_files_only(tmp_path, shell):
     store(tmp_path / DB, *launches({"samples": {"step": [1, 2]}}))
     found = shell.json("export", tmp_path / "out.csv")
     path = str(tmp_path / "out.csv")
@@ -41,7 +41,7 @@ def test_export_writes_new_files_only(tmp_path: Path, shell: Command) -> None:
     assert "csv, json, parquet" in err
 
 
-def test_export_writes_what_pipelines_read(tmp_path: Path, shell: Command) -> None:
+def test_export_writes_what_pipelines_read(tmp_path, shell):
     store(tmp_path / DB, *launches())
     assert shell("export", "out.xml")[0] == 0
     assert "<testsuite " in (tmp_path / "out.xml").read_text()
@@ -60,12 +60,12 @@ def test_export_writes_what_pipelines_read(tmp_path: Path, shell: Command) -> No
         ("csv", "Wrote 6 results to out\n"),
     ],
 )
-def test_what_was_written_is_said(form: str, said: str, tmp_path: Path, shell: Command) -> None:
+def test_what_was_written_is_said(form, said, tmp_path, shell):
     store(tmp_path / DB, *launches({}, {"batch_size": 8}, {"batch_size": 32}))
     assert shell("export", "out", "--format", form)[1] == said
 
 
-def test_what_was_left_out_is_said(tmp_path: Path, shell: Command) -> None:
+def test_what_was_left_out_is_said(tmp_path, shell):
     """It said “Wrote 1 entry of 2 results to out”, and not which is in none."""
     store(tmp_path / DB, {}, {"batch_size": 8, "quality": "unusable"})
     said = "Wrote 1 entry of 2 results to out\nLeft out: 1 unusable.\n"
@@ -74,7 +74,7 @@ def test_what_was_left_out_is_said(tmp_path: Path, shell: Command) -> None:
     assert (found["entries"], found["left_out"]) == (2, {})  # its memory is known
 
 
-def test_a_run_that_a_check_made_for_itself_is_no_news(tmp_path: Path, shell: Command) -> None:
+def test_a_run_that_a_check_made_for_itself_is_no_news(tmp_path, shell):
     store(tmp_path / DB, *launches(), run="r", about={"label": "nightly"})
     for number, label in enumerate(("check --noise", "rerun of r")):
         later = {"latency_p50_ms": 99.0, "started_at": f"2026-03-0{number + 1}T00:00:00Z"}
@@ -85,20 +85,20 @@ def test_a_run_that_a_check_made_for_itself_is_no_news(tmp_path: Path, shell: Co
     assert shell("export", "all.csv")[1] == "Wrote 6 results to all.csv\n"
 
 
-def test_one_is_one(tmp_path: Path, shell: Command) -> None:
+def test_one_is_one(tmp_path, shell):
     store(tmp_path / DB, {})
     assert shell("export", "out.md")[1] == "Wrote 1 result to out.md\n"
     assert shell("export", "out.xml")[1] == "Wrote 1 test case of 1 result to out.xml\n"
 
 
 @pytest.mark.parametrize("suffix", ["md", "csv", "xml"])
-def test_a_folder_that_is_missing_is_made(suffix: str, tmp_path: Path, shell: Command) -> None:
+def test_a_folder_that_is_missing_is_made(suffix, tmp_path, shell):
     store(tmp_path / DB, {})
     assert shell("export", f"made/here/out.{suffix}")[0] == 0
     assert (tmp_path / "made" / "here" / f"out.{suffix}").stat().st_size > 0
 
 
-def test_a_document_says_of_each_run_whose_machine_it_was(tmp_path: Path, shell: Command) -> None:
+def test_a_document_says_of_each_run_whose_machine_it_was(tmp_path, shell):
     store(tmp_path / DB, {}, about={"label": "nightly", "command": "secret words"})
     shell("export", "out.json")
     (about,) = json.loads((tmp_path / "out.json").read_text())["runs"].values()
@@ -107,7 +107,7 @@ def test_a_document_says_of_each_run_whose_machine_it_was(tmp_path: Path, shell:
     assert "command" not in about
 
 
-def test_results_go_into_a_tracker_once(tmp_path: Path, shell: Command) -> None:
+def test_results_go_into_a_tracker_once(tmp_path, shell):
     store(tmp_path / DB, *launches(), {"status": "skipped", "latency_p50_ms": None}, run="r")
     store(tmp_path / DB, *launches(), run="later", about={"label": "nightly"})
     code, out, _ = shell("export", "events", "--to", "tensorboard", "--run", "nightly")
@@ -134,9 +134,7 @@ def test_results_go_into_a_tracker_once(tmp_path: Path, shell: Command) -> None:
         (("--to", "tensorboard", "--run", "nobody"), "There is no run"),
     ],
 )
-def test_what_does_not_go_with_a_tracker_is_refused(
-    words: tuple[str, ...], said: str, tmp_path: Path, shell: Command
-) -> None:
+def test_what_does_not_go_with_a_tracker_is_refused(words, said, tmp_path, shell):
     store(tmp_path / DB, {})
     code, _, err = shell("export", "out", *words)
     assert code == 2
@@ -145,7 +143,7 @@ def test_what_does_not_go_with_a_tracker_is_refused(
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow", "markdown", "junit"])
-def test_models_and_runs_are_exported_by_name(form: str, tmp_path: Path, shell: Command) -> None:
+def test_models_and_runs_are_exported_by_name(form, tmp_path, shell):
     later = {"started_at": "2026-02-01T00:00:00Z"}
     store(tmp_path / DB, *launches({}, {"model": "vit-tiny"}), run="r1")
     store(tmp_path / DB, *launches({"model": "vit-tiny", **later}), run="r2")
@@ -158,16 +156,14 @@ def test_models_and_runs_are_exported_by_name(form: str, tmp_path: Path, shell: 
     assert list(counts.values()) == [6, 4, 2, 4, 2]
 
 
-def test_an_export_of_nothing_names_the_command_that_measures_it(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_an_export_of_nothing_names_the_command_that_measures_it(tmp_path, shell):
     store(tmp_path / DB, *launches())
     code, _, err = shell("export", tmp_path / "out.csv", "resnet-tiny")
     assert (code, "accelbench run resnet-tiny" in err) == (4, True)
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_the_run_and_its_label_are_a_column_of_markdown(tmp_path: Path, shell: Command) -> None:
+def test_the_run_and_its_label_are_a_column_of_markdown(tmp_path, shell):
     store(tmp_path / DB, {}, run="first", about={"label": "before | after"})
     store(tmp_path / DB, {"result_id": "b"}, run="second")
     shell("export", tmp_path / "out.md")
@@ -176,7 +172,7 @@ def test_the_run_and_its_label_are_a_column_of_markdown(tmp_path: Path, shell: C
     assert ["first (before" in line or "second |" in line for line in lines] == [True, True]
 
 
-def test_the_arm_is_a_column_of_markdown(tmp_path: Path, shell: Command) -> None:
+def test_the_arm_is_a_column_of_markdown(tmp_path, shell):
     store(tmp_path / DB, {"arm": "this"}, {"arm": "threads=1"})
     shell("export", tmp_path / "out.md")
     heading, _, *lines = (tmp_path / "out.md").read_text().splitlines()

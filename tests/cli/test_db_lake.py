@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import SCRIPTED, Command, Shell
+from shells import SCRIPTED, Shell
 from stored_rows import store
 
 
@@ -18,9 +17,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "lake"
 
 
-def test_questions_are_asked_of_a_lake_unchanged(
-    lake: Path, command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_questions_are_asked_of_a_lake_unchanged(lake, command, monkeypatch):
     times = (8.0, 8.01, 7.99, 8.02, 7.98, 8.0)
     for number, factor in enumerate((1.0, 1.5)):
         rows = [
@@ -48,9 +45,7 @@ def test_questions_are_asked_of_a_lake_unchanged(
     assert (lake.parent / "all.csv").read_text().count("\n") == 15
 
 
-def test_where_nothing_is_there_is_no_lake_to_compact(
-    lake: Path, command: Callable[..., Command]
-) -> None:
+def test_where_nothing_is_there_is_no_lake_to_compact(lake, command):
     for place in (lake, "nolake"):
         code, _, err = command("db")("compact", "--db", place)
         assert code != 0
@@ -61,7 +56,7 @@ def test_where_nothing_is_there_is_no_lake_to_compact(
     assert "one file already" in err
 
 
-def test_every_answer_is_that_of_a_database(lake: Path, command: Callable[..., Command]) -> None:
+def test_every_answer_is_that_of_a_database(lake, command):
     database = lake.parent / "a.duckdb"
     for place in (lake, database):
         for day in range(12):
@@ -90,7 +85,7 @@ def test_every_answer_is_that_of_a_database(lake: Path, command: Callable[..., C
         assert answers[0] == answers[1]
 
 
-def test_a_run_goes_into_a_lake(tmp_path: Path) -> None:
+def test_a_run_goes_into_a_lake(tmp_path):
     shell = Shell(tmp_path)
     shell.environment["ACCELBENCH_CACHE"] = str(tmp_path / "cache")
     (shell.work / "lake").mkdir()
@@ -100,22 +95,20 @@ def test_a_run_goes_into_a_lake(tmp_path: Path) -> None:
     assert len(list((shell.work / "lake" / "results").iterdir())) == 1
 
 
-def test_a_database_becomes_a_lake(lake: Path, command: Callable[..., Command]) -> None:
+def test_a_database_becomes_a_lake(lake, command):
     store(lake.parent / "a.duckdb", {"latency_p50_ms": 2.0})
     merged = command("db").json("merge", lake.parent / "a.duckdb", "--db", lake)["merged"]
     assert [one["results"] for one in merged] == [1]
     assert command("db").json("status", "--db", lake)["results_by_provenance"] == {"measured": 1}
 
 
-def test_only_a_lake_is_compacted(tmp_path: Path, command: Callable[..., Command]) -> None:
+def test_only_a_lake_is_compacted(tmp_path, command):
     assert command("db")("init", "--db", tmp_path / "a.duckdb")[0] == 0
     code, _, err = command("db")("compact", "--db", tmp_path / "a.duckdb")
     assert (code, "one file already" in err) == (2, True)
 
 
-def test_a_folder_with_other_things_stays_as_it_is(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
+def test_a_folder_with_other_things_stays_as_it_is(tmp_path, command):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("x")
     for words in (("init",), ("status",)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -23,7 +22,7 @@ def results(shell: Command, name: str) -> int:
     return int(shell.json("status", "--db", name)["tables"]["benchmark_results"])
 
 
-def test_merge_brings_in_several_and_twice_is_once(tmp_path: Path, shell: Command) -> None:
+def test_merge_brings_in_several_and_twice_is_once(tmp_path, shell):
     for name in ("b", "c"):
         store(tmp_path / f"{name}.duckdb", {}, {"launch": 1}, run=name)
     arguments = ("merge", tmp_path / "b.duckdb", tmp_path / "c.duckdb", "--db", "a.duckdb")
@@ -35,7 +34,7 @@ def test_merge_brings_in_several_and_twice_is_once(tmp_path: Path, shell: Comman
 
 
 @pytest.mark.parametrize("word", ["lake", "file://{}/lake"])
-def test_a_lake_goes_into_a_database(word: str, tmp_path: Path, shell: Command) -> None:
+def test_a_lake_goes_into_a_database(word, tmp_path, shell):
     (tmp_path / "lake").mkdir()
     store(tmp_path / "lake", {}, run="r1")
     word = word.format(tmp_path)
@@ -47,7 +46,7 @@ def test_a_lake_goes_into_a_database(word: str, tmp_path: Path, shell: Command) 
     assert (results(shell, "a.duckdb"), results(shell, "lake")) == (2, 2)
 
 
-def test_a_database_and_a_lake_go_into_a_lake(tmp_path: Path, shell: Command) -> None:
+def test_a_database_and_a_lake_go_into_a_lake(tmp_path, shell):
     for name in ("lake", "other"):
         (tmp_path / name).mkdir()
     store(tmp_path / "a.duckdb", {}, run="r1")
@@ -57,7 +56,7 @@ def test_a_database_and_a_lake_go_into_a_lake(tmp_path: Path, shell: Command) ->
     assert (results(shell, "lake"), results(shell, "other")) == (2, 2)
 
 
-def test_what_is_no_lake_is_refused_and_nothing_is_made(tmp_path: Path, shell: Command) -> None:
+def test_what_is_no_lake_is_refused_and_nothing_is_made(tmp_path, shell):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "mine.txt").write_text("precious")
     code, _, err = shell("merge", "folder", "--db", "a.duckdb")
@@ -69,9 +68,7 @@ def test_what_is_no_lake_is_refused_and_nothing_is_made(tmp_path: Path, shell: C
     assert (code, "is the lake itself" in err) == (2, True)
 
 
-def test_a_refused_result_ends_with_1_and_the_others_come_in(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_a_refused_result_ends_with_1_and_the_others_come_in(tmp_path, shell):
     store(tmp_path / "b.duckdb", {}, {"launch": 1}, run="b")
     assert results(shell, "b.duckdb") == 2  # what waits in journals is filled in
     with duckdb.connect(str(tmp_path / "b.duckdb")) as con:
@@ -87,9 +84,7 @@ def test_a_refused_result_ends_with_1_and_the_others_come_in(
     ]
 
 
-def test_measured_results_that_came_as_imported_copies_are_counted(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_measured_results_that_came_as_imported_copies_are_counted(tmp_path, shell):
     store(tmp_path / "b.duckdb", {}, {"launch": 1}, run="b")
     copy = {"provenance": "imported"}
     store(tmp_path / "a.duckdb", copy, {"launch": 1, **copy}, run="b")

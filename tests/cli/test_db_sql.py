@@ -28,7 +28,7 @@ def shell(command: Callable[..., Command], tmp_path: Path) -> Command:
         ("FROM benchmark_result", 'Did you mean "benchmark_results"?'),
     ],
 )
-def test_what_may_have_been_meant_is_named(query: str, meant: str, shell: Command) -> None:
+def test_what_may_have_been_meant_is_named(query, meant, shell):
     code, out, err = shell("sql", query)
     assert (code, out) == (2, "")
     assert meant in err
@@ -43,17 +43,17 @@ def test_what_may_have_been_meant_is_named(query: str, meant: str, shell: Comman
         ("/* nothing */", "There is no SQL in that."),
     ],
 )
-def test_one_statement_is_answered(query: str, said: str, shell: Command) -> None:
+def test_one_statement_is_answered(query, said, shell):
     code, out, err = shell("sql", query)
     assert (code, out) == (2, "")
     assert said in err
 
 
-def test_a_semicolon_at_the_end_or_in_a_word_is_no_second_statement(shell: Command) -> None:
+def test_a_semicolon_at_the_end_or_in_a_word_is_no_second_statement(shell):
     assert shell.json("sql", "SELECT 'a;b';")["rows"] == [{"'a;b'": "a;b"}]
 
 
-def test_a_column_like_no_other_is_answered_with_how_to_list_them(shell: Command) -> None:
+def test_a_column_like_no_other_is_answered_with_how_to_list_them(shell):
     err = shell("sql", "SELECT zzz FROM benchmark_results")[2]
     assert err.endswith(
         "accelbench: There is no column 'zzz' in benchmark_results."

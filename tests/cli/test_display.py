@@ -71,7 +71,7 @@ ROW: dict[str, Any] = {
         (-3.21, "-3.21"),
     ],
 )
-def test_figures(value: float | None, shown: str) -> None:
+def test_figures(value, shown):
     assert figure(value) == shown
 
 
@@ -86,11 +86,12 @@ def test_figures(value: float | None, shown: str) -> None:
         (72_915_060, "844 days"),
     ],
 )
-def test_durations(seconds: float, shown: str) -> None:
+def test_durations(seconds, shown):
     assert duration(seconds) == shown
 
 
-def test_a_spread_is_half_the_interval_in_percent() -> None:
+def test_words_of_figures():
+    # A spread is half the interval in percent.
     assert spread(ROW) == "±2.0%"
     assert spread({**ROW, "latency_ci_low_ms": None}) == ""
     lopsided = {**ROW, "latency_ci_low_ms": 12.2, "latency_ci_high_ms": 125.0}
@@ -100,9 +101,7 @@ def test_a_spread_is_half_the_interval_in_percent() -> None:
     blocks = {**ROW, **ends, "latency_p50_ms": None, "latency_mean_ms": 10.0}
     assert spread(blocks) == "±2.5%"
     assert step_ms(blocks) == 10.0
-
-
-def test_shapes_in_words() -> None:
+    # Shapes in words.
     assert shapes(ROW) == "seq 128"
     assert shapes({"image_size": 64}) == "64px"
     assert shapes({"prompt_tokens": 32, "new_tokens": 8, "image_size": 64}) == "32+8 tok"
@@ -111,9 +110,7 @@ def test_shapes_in_words() -> None:
     assert shapes(heard) == "30 s+32 tok"
     assert shapes({"image_size": 512, "denoising_steps": 4}) == "512px × 4"
     assert shapes({}) == ""
-
-
-def test_a_log_has_a_line_an_event() -> None:
+    # A log has a line an event.
     stream = io.StringIO()
     watch = PlainWatch(stream)
     watch.devices([Device("cpu", "a processor"), Absent("cuda", "no driver", "install one")])
@@ -143,17 +140,28 @@ def test_a_log_has_a_line_an_event() -> None:
     ]
 
 
-def test_one_measurement_is_one() -> None:
+def test_lines_of_cases():
+    # One measurement is one.
     stream = io.StringIO()
     PlainWatch(stream).started("r1", 1, None)
     assert stream.getvalue() == "Run r1: 1 measurement\n"
-
-
-def test_where_only_the_mean_is_known_it_is_called_the_mean() -> None:
+    # Where only the mean is known it is called the mean.
     stream = io.StringIO()
     PlainWatch(stream).case_finished({**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.002})
     assert "mean 0.00200 ms" in stream.getvalue()
     assert "p50" not in stream.getvalue()
+    # A case that was not timed has no figures and says what it has.
+    untimed = {name: None for name in ROW if name.startswith(("latency", "throughput", "memory"))}
+    row = {**ROW, **untimed, "quality": None, "warnings": []}
+    assert case_line(row)[0].endswith(": not timed; it is the reference itself")
+    held = {**row, "verification_error": 3.14e-5, "verification_tolerance": 2e-4}
+    assert case_line(held) == [
+        case_line(row)[0].partition(": ")[0] + ": not timed; outputs 3.1e-05 off, 0.0002 allowed"
+    ]
+    stream = io.StringIO()
+    print_summary([held], stream)
+    assert "not timed" in stream.getvalue()
+    assert "None" not in stream.getvalue()
 
 
 @contextmanager
@@ -190,34 +198,19 @@ def drawn(columns: int) -> list[str]:
     return [frame.partition("\n")[0] for frame in frames if "━" in frame or "╌" in frame]
 
 
-def test_a_case_that_was_not_timed_has_no_figures_and_says_what_it_has() -> None:
-    untimed = {name: None for name in ROW if name.startswith(("latency", "throughput", "memory"))}
-    row = {**ROW, **untimed, "quality": None, "warnings": []}
-    assert case_line(row)[0].endswith(": not timed; it is the reference itself")
-    held = {**row, "verification_error": 3.14e-5, "verification_tolerance": 2e-4}
-    assert case_line(held) == [
-        case_line(row)[0].partition(": ")[0] + ": not timed; outputs 3.1e-05 off, 0.0002 allowed"
-    ]
-    stream = io.StringIO()
-    print_summary([held], stream)
-    assert "not timed" in stream.getvalue()
-    assert "None" not in stream.getvalue()
-
-
 @pytest.mark.parametrize("columns", [80, 120, 40, 20, 5])
-def test_the_bar_never_wraps(columns: int) -> None:
+def test_the_bar_never_wraps(columns):
     frames = drawn(columns)
     assert len(frames) >= 15
     assert max(map(len, frames)) < columns
 
 
-def test_of_a_narrow_line_the_name_gives_way_not_the_state() -> None:
+def test_the_bar():
+    # Of a narrow line the name gives way not the state.
     frames = drawn(80)
     assert any("1920 samples · 123 ms ±4.1%" in frame for frame in frames)
     assert any("left" in frame for frame in frames)
-
-
-def test_a_lopsided_interval_is_no_plus_or_minus_on_the_bar_either() -> None:
+    # A lopsided interval is no plus or minus on the bar either.
     with terminal(120) as (stream, master):
         watch = LiveWatch(stream)
         watch.case_started(CASE, 1, 1, 1)
@@ -226,13 +219,8 @@ def test_a_lopsided_interval_is_no_plus_or_minus_on_the_bar_either() -> None:
         while b"samples" not in shown:  # the terminal hands it over as it likes
             shown += os.read(master, 1 << 16)
     assert "60 samples · 1.80 ms 1.05 … 23.2 ms" in shown.decode()
-
-
-def test_a_terminal_without_a_size_counts_as_eighty_columns() -> None:
     assert max(map(len, drawn(0))) < 80
-
-
-def test_finished_cases_stay_above_the_bar() -> None:
+    # Finished cases stay above the bar.
     with terminal(80) as (stream, master):
         watch = LiveWatch(stream)
         watch.case_started(CASE, 1, 1, 2)
@@ -244,7 +232,7 @@ def test_finished_cases_stay_above_the_bar() -> None:
     assert text.endswith(("converged", "converged\n"))
 
 
-def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch):
     """After a resume, what was done before took no time of this run."""
     from accelbench.present.terminal import watch as module
 
@@ -259,14 +247,13 @@ def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch: pytest.Monke
     assert "about 30 s left" in stream.getvalue()
 
 
-def test_the_watch_fits_where_the_lines_go() -> None:
+def test_the_watch():
+    # The watch fits where the lines go.
     assert type(watch_for(io.StringIO(), quiet=False)) is PlainWatch
     assert type(watch_for(io.StringIO(), quiet=True)) is QuietWatch
     with terminal(80) as (stream, _):
         assert type(watch_for(stream, quiet=False)) is LiveWatch
-
-
-def test_quiet_is_quiet() -> None:
+    # Quiet is quiet.
     stream = io.StringIO()
     watch = QuietWatch(stream)
     watch.started("r", 1, None)
@@ -275,9 +262,7 @@ def test_quiet_is_quiet() -> None:
     assert stream.getvalue() == ""
 
 
-def test_the_table_fits_eighty_columns_and_takes_names_literally(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_table_fits_eighty_columns_and_takes_names_literally(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
     odd = {
@@ -296,7 +281,8 @@ def test_the_table_fits_eighty_columns_and_takes_names_literally(
     assert "12.3" in text
 
 
-def test_what_could_not_be_verified_is_named_with_its_reason() -> None:
+def test_what_a_table_says():
+    # What could not be verified is named with its reason.
     undone = {
         **ROW,
         "model": "noise.onnx", "runtime": "onnxruntime", "weights": "file",
@@ -305,9 +291,13 @@ def test_what_could_not_be_verified_is_named_with_its_reason() -> None:
     counted, named = trust([{**undone, "verification": "ok"}, undone, {**undone, "batch_size": 9}])
     assert "1 of 3 (2 could not be)" in counted
     assert named == "Not verified: noise.onnx onnxruntime: its outputs differ"
+    # Of a run without results no table is printed.
+    stream = io.StringIO()
+    print_summary([], stream)
+    assert stream.getvalue() == ""
 
 
-def test_no_word_of_the_table_is_broken_in_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_word_of_the_table_is_broken_in_eighty_columns(monkeypatch):
     """An interval that is told by its ends, free sizes, and an engine that is its platform."""
     monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
@@ -327,7 +317,7 @@ def test_no_word_of_the_table_is_broken_in_eighty_columns(monkeypatch: pytest.Mo
 EMULATED = {**ROW, "hardware": "qnn", "runtime": "qnn", "precision": "int8", "emulated": True}
 
 
-def test_what_is_piped_is_as_wide_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_piped_is_as_wide_as_it_needs(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     stream = io.StringIO()
     name = "a-model-with-a-name-that-goes-on-and-on-and-on-and-on"
@@ -338,15 +328,7 @@ def test_what_is_piped_is_as_wide_as_it_needs(monkeypatch: pytest.MonkeyPatch) -
     assert heading.rstrip().endswith("quality")
 
 
-def test_of_a_run_without_results_no_table_is_printed() -> None:
-    stream = io.StringIO()
-    print_summary([], stream)
-    assert stream.getvalue() == ""
-
-
-def test_the_time_of_an_emulation_is_never_shown_without_that_word(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_time_of_an_emulation_is_never_shown_without_that_word(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert "qnn/qnn int8 emulated batch 8" in case_line(EMULATED)[0]
     assert "emulated" not in case_line(ROW)[0]
@@ -356,13 +338,27 @@ def test_the_time_of_an_emulation_is_never_shown_without_that_word(
     assert all(len(line) <= 80 for line in stream.getvalue().splitlines())
 
 
-def test_an_emulation_is_not_compared_by_time() -> None:
+def test_what_is_compared_in_a_table():
+    # An emulation is not compared by time.
     pair = ("pytorch", "qnn")
     rows = [{**ROW, "mode": "inference"}, {**EMULATED, "mode": "inference"}]
     same = {"hardware": "cpu", "precision": "fp32"}
     assert not list(compared([rows[0], {**rows[1], **same}], pair))
     assert list(compared([rows[0], {**rows[1], **same, "emulated": False}], pair))
     assert not list(compared([rows[0], {**rows[1], **same, "quality": "unusable"}], pair))
+    # Frameworks and arms have the launches that decide.
+    assert resolved_values.launches(None, ["both"]) == 5
+    assert resolved_values.launches(None, ["pytorch"], "commit:main") == 5
+    assert resolved_values.launches(None, ["pytorch", "jax"]) == 1
+    assert resolved_values.launches(3, ["both"]) == 3
+    # What is left of a mostly unusable run is not held against another.
+    other = {**ROW, "mode": "inference", "runtime": "onnxruntime"}
+    rows = [{**ROW, "mode": "inference"}, other]
+    unusable = {**other, "quality": "unusable"}
+    pair = ("pytorch", "onnxruntime")
+    assert list(compared([*rows, other, unusable], pair))
+    assert not list(compared([*rows, unusable, unusable], pair))
+    assert not list(compared([rows[0], {**other, "verification": "failed"}], pair))
 
 
 @pytest.mark.parametrize(
@@ -373,7 +369,7 @@ def test_an_emulation_is_not_compared_by_time() -> None:
         (1.01, "which of pytorch and jax is faster cannot be told (95 % interval 0.9"),
     ],
 )
-def test_five_launches_of_two_frameworks_decide_or_do_not(factor: float, said: str) -> None:
+def test_five_launches_of_two_frameworks_decide_or_do_not(factor, said):
     """Their interval decides, and is shown."""
     rows = [
         {**ROW, "mode": "inference", "runtime": name, "launch": n, "run_id": "r"}
@@ -389,23 +385,6 @@ def test_five_launches_of_two_frameworks_decide_or_do_not(factor: float, said: s
     assert "2 launches a side, 5 decide" in line
 
 
-def test_frameworks_and_arms_have_the_launches_that_decide() -> None:
-    assert resolved_values.launches(None, ["both"]) == 5
-    assert resolved_values.launches(None, ["pytorch"], "commit:main") == 5
-    assert resolved_values.launches(None, ["pytorch", "jax"]) == 1
-    assert resolved_values.launches(3, ["both"]) == 3
-
-
-def test_what_is_left_of_a_mostly_unusable_run_is_not_held_against_another() -> None:
-    other = {**ROW, "mode": "inference", "runtime": "onnxruntime"}
-    rows = [{**ROW, "mode": "inference"}, other]
-    unusable = {**other, "quality": "unusable"}
-    pair = ("pytorch", "onnxruntime")
-    assert list(compared([*rows, other, unusable], pair))
-    assert not list(compared([*rows, unusable, unusable], pair))
-    assert not list(compared([rows[0], {**other, "verification": "failed"}], pair))
-
-
 @pytest.mark.parametrize(
     ("width", "lines"),
     [
@@ -415,13 +394,14 @@ def test_what_is_left_of_a_mostly_unusable_run_is_not_held_against_another() -> 
         (8, ["a", "sentence", "_", "transfor", "mers/", "all-Mini", "LM-L6-v2", "fp32"]),
     ],
 )
-def test_a_long_name_is_broken_where_it_has_a_separator(width: int, lines: list[str]) -> None:
+def test_a_long_name_is_broken_where_it_has_a_separator(width, lines):
     drawn = io.StringIO()
     console(drawn, width=width).print("a sentence_transformers/all-MiniLM-L6-v2 fp32")
     assert [line.rstrip() for line in drawn.getvalue().splitlines()] == lines
 
 
-def test_what_is_broken_keeps_its_style_and_figures_stay_whole() -> None:
+def test_how_a_table_breaks():
+    # What is broken keeps its style and figures stay whole.
     drawn = io.StringIO()
     name = Text("bert-base")
     name.append("-uncased", "red")
@@ -433,30 +413,7 @@ def test_what_is_broken_keeps_its_style_and_figures_stay_whole() -> None:
     plain = io.StringIO()
     console(plain, width=40).print(table)
     assert "1,234.5-6,789.0" in plain.getvalue()
-
-
-def test_launches_of_one_configuration_say_which_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    stream = io.StringIO()
-    print_summary([{**ROW, "launch": 1}, {**ROW, "launch": 2}], stream)
-    heading, *lines = (line.split() for line in stream.getvalue().splitlines())
-    assert heading[-1] == "launch"
-    assert [line[-1] for line in lines] == ["1", "2"]
-
-
-def test_the_arms_of_a_comparison_are_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    stream = io.StringIO()
-    print_summary([{**ROW, "arm": "this"}, {**ROW, "arm": "threads=1"}], stream)
-    heading, *lines = (line.split() for line in stream.getvalue().splitlines())
-    assert heading[-1] == "arm"
-    assert [line[-1] for line in lines] == ["this", "threads=1"]
-
-
-MEAN = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.00512, "latency_ci_low_ms": None}
-
-
-def test_a_mean_of_blocks_is_marked_among_medians() -> None:
+    # A mean of blocks is marked among medians.
     stream = io.StringIO()
     print_summary([ROW, MEAN], stream)
     head, median, mean = stream.getvalue().splitlines()
@@ -464,9 +421,7 @@ def test_a_mean_of_blocks_is_marked_among_medians() -> None:
     assert "12.3 " in median
     assert "mean" not in median
     assert "0.00512 mean" in mean
-
-
-def test_where_all_are_means_of_blocks_the_column_is_of_means() -> None:
+    # Where all are means of blocks the column is of means.
     stream = io.StringIO()
     failed = {**ROW, "status": "failed", "latency_p50_ms": None}
     print_summary([MEAN, failed], stream)
@@ -475,10 +430,7 @@ def test_where_all_are_means_of_blocks_the_column_is_of_means() -> None:
     assert "p50" not in head
     assert "0.00512" in mean
     assert "mean" not in mean
-
-
-def test_no_line_ends_between_a_figure_and_its_unit_or_within_a_moment() -> None:
-    """A history read “mean latency 76.1” at the end of one line and “ms” in the next."""
+    # A history read “mean latency 76.1” at the end of one line and “ms” in the next.
     text = "a  b, mean latency 76.1 ms, since 2025-10-29 20:47, of 3 runs"
     assert in_whole_figures(text, 24) == [
         "a  b, mean latency",
@@ -488,3 +440,24 @@ def test_no_line_ends_between_a_figure_and_its_unit_or_within_a_moment() -> None
     ]
     assert in_whole_figures("5 items/s", 3) == ["5 items/s"]
     assert in_whole_figures("", 9) == [""]
+
+
+def test_launches_of_one_configuration_say_which_they_are(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    print_summary([{**ROW, "launch": 1}, {**ROW, "launch": 2}], stream)
+    heading, *lines = (line.split() for line in stream.getvalue().splitlines())
+    assert heading[-1] == "launch"
+    assert [line[-1] for line in lines] == ["1", "2"]
+
+
+def test_the_arms_of_a_comparison_are_a_column(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    print_summary([{**ROW, "arm": "this"}, {**ROW, "arm": "threads=1"}], stream)
+    heading, *lines = (line.split() for line in stream.getvalue().splitlines())
+    assert heading[-1] == "arm"
+    assert [line[-1] for line in lines] == ["this", "threads=1"]
+
+
+MEAN = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.00512, "latency_ci_low_ms": None}

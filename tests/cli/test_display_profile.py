@@ -18,11 +18,16 @@ def profile(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_it_names_the_case_the_profiler_and_the_share_that_is_explained() -> None:
+def test_a_profile():
+    # It names the case the profiler and the share that is explained.
     assert heading(profile()) == [
         "Where the time goes: bert-tiny qnn/qnn int8 compiled batch 1 seq 128",
         "a profiler, mean of 2 steps: 1.50 ms, of which operators explain 50%",
     ]
+    # Where there is none it says why.
+    (said,) = heading(profile(why_not="the runtime x has no profiler", steps=None, walls_ms=[]))
+    assert said.startswith("No profile of bert-tiny")
+    assert said.endswith(": the runtime x has no profiler")
 
 
 @pytest.mark.parametrize(
@@ -34,12 +39,6 @@ def test_it_names_the_case_the_profiler_and_the_share_that_is_explained() -> Non
         ({"options": {"hint": "throughput"}}, "int8 hint=throughput batch 1"),
     ],
 )
-def test_what_is_out_of_the_ordinary_is_said(more: dict[str, Any], said: str) -> None:
+def test_what_is_out_of_the_ordinary_is_said(more, said):
     assert said in "\n".join(heading(profile(**more)))
     assert said not in "\n".join(heading(profile()))
-
-
-def test_where_there_is_none_it_says_why() -> None:
-    (said,) = heading(profile(why_not="the runtime x has no profiler", steps=None, walls_ms=[]))
-    assert said.startswith("No profile of bert-tiny")
-    assert said.endswith(": the runtime x has no profiler")

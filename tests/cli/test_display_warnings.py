@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shells import QUICK, Shell
+from shells import QUICK
 
 from accelbench.judge.warned import warned
 from accelbench.present.terminal.summary import told, total_line, warning_lines
@@ -29,7 +29,8 @@ def row(batch: int = 1, *warnings: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_what_differs_in_its_figures_alone_is_one_warning_with_their_range() -> None:
+def test_ranges_of_figures():
+    # What differs in its figures alone is one warning with their range.
     rows = [row(1, "It took 9 of 1,024 times.", "Few."), row(8, "It took 30.5 of 1,024 times.")]
     found = warned(rows)
     assert [one.text for one in found] == ["It took 9 to 30.5 of 1,024 times.", "Few."]
@@ -38,20 +39,13 @@ def test_what_differs_in_its_figures_alone_is_one_warning_with_their_range() -> 
         {"text": "It took 9 to 30.5 of 1,024 times.", "results": ["r1", "r8"]},
         {"text": "Few.", "results": ["r1"]},
     ]
-
-
-def test_a_version_is_no_figure_that_could_not_be_read() -> None:
     (one,) = warned([row(1, "torch 2.13.0 of 2026-01-02, 1,2 and 3."), row(8)])
     assert one.text == "torch 2.13.0 of 2026-01-02, 1,2 and 3."
-
-
-def test_a_sentence_that_has_a_range_already_gets_one_of_all_its_ends() -> None:
+    # A sentence that has a range already gets one of all its ends.
     said = "Its ends are 1.41 to 32.3 ms."
     others = ("Its ends are 1.44 to 9.67 ms.", "Its ends are 2 ms.")
     assert [one.text for one in warned([row(1, said, *others)])] == [said]
-
-
-def test_moments_have_no_range() -> None:
+    # Moments have no range.
     said = "Run {} measured since 2026-11-28 09:{} UTC at the same time, for {} s."
     rows = [
         row(1, said.format("a", "02:03", 3)),
@@ -63,14 +57,12 @@ def test_moments_have_no_range() -> None:
         said.format("a", "02:03, 2026-11-28 09:07:58", "3 to 5"),
         "It began at 09:02, 10:07.",
     ]
-
-
-def test_numbers_of_names_and_versions_are_no_figures() -> None:
     rows = [row(1, "No fp16 in torch 2.13.0."), row(8, "No fp32 in torch 2.14.0.")]
     assert len(warned(rows)) == 2
 
 
-def test_what_begins_alike_is_one_warning_with_every_sentence_of_any() -> None:
+def test_which_warnings_are_one():
+    # What begins alike is one warning with every sentence of any.
     busy = "Others used {} % of the CPUs.{} Close them."
     rows = [
         row(1, busy.format(12, "")),
@@ -84,14 +76,9 @@ def test_what_begins_alike_is_one_warning_with_every_sentence_of_any() -> None:
         " Use --threads 1."
     )
     assert (len(one.rows), other.text) == (3, "Others used memory.")
-
-
-def test_a_result_that_says_it_twice_is_one() -> None:
     (one,) = warned([row(1, "It was 3.", "It was 4.", "It was 3.")])
     assert (one.text, len(one.rows)) == ("It was 3 to 4.", 1)
-
-
-def test_each_warning_names_its_cases() -> None:
+    # Each warning names its cases.
     rows = [
         row(1, "Busy.", "Short."),
         row(8, "Busy.", "Short."),
@@ -109,18 +96,24 @@ def test_each_warning_names_its_cases() -> None:
     ]
 
 
-def test_many_cases_are_counted_and_a_launch_is_named_where_it_is_not_all() -> None:
+def test_how_warnings_are_counted():
+    # Many cases are counted and a launch is named where it is not all.
     rows = [row(1, "Odd.", model=f"m{n}") for n in range(7)] + [row(2)]
     assert list(warning_lines(rows))[2].endswith("m3 pytorch/cpu fp32 seq 128: batch 1 and 3 more")
     rows = [row(1), row(1, "Hot.", launch=2), row(8, "Hot."), row(8, "Hot.", launch=2)]
     assert list(warning_lines(rows))[2].endswith("seq 128: batch 1 (launch 2), 8")
-
-
-def test_nothing_is_said_where_nothing_was_warned_of() -> None:
     assert list(warning_lines([row(1), row(8, warnings=None)])) == []
+    # The total counts unusable results next to those that ended well.
+    good, noisy = row(status="ok", quality="converged"), row(2, status="ok", quality="unusable")
+    failed = row(3, status="out_of_memory", quality="unusable")
+    assert total_line([good], {"ok": 1}) == "Total configurations: 1 (1 ok)"
+    assert total_line([good, noisy, failed], {"ok": 2, "out_of_memory": 1}) == (
+        "Total configurations: 3 (2 ok, 1 out of memory, 1 unusable)"
+    )
+    assert total_line([], {}) == "Total configurations: 0 (none finished)"
 
 
-def test_a_run_says_each_once_below_its_table_and_in_its_document(shell: Shell) -> None:
+def test_a_run_says_each_once_below_its_table_and_in_its_document(shell):
     words = ("bert-tiny", "--batch-sizes", "1,2,4", *QUICK)
     done = shell(*words)
     assert done.stdout.count("The number of samples was fixed") == 1
@@ -135,13 +128,3 @@ def test_a_run_says_each_once_below_its_table_and_in_its_document(shell: Shell) 
     assert any(one["results"] == ids for one in document["warnings"])
     quiet = shell(*words, "--quiet")
     assert quiet.stdout == ""
-
-
-def test_the_total_counts_unusable_results_next_to_those_that_ended_well() -> None:
-    good, noisy = row(status="ok", quality="converged"), row(2, status="ok", quality="unusable")
-    failed = row(3, status="out_of_memory", quality="unusable")
-    assert total_line([good], {"ok": 1}) == "Total configurations: 1 (1 ok)"
-    assert total_line([good, noisy, failed], {"ok": 2, "out_of_memory": 1}) == (
-        "Total configurations: 3 (2 ok, 1 out of memory, 1 unusable)"
-    )
-    assert total_line([], {}) == "Total configurations: 0 (none finished)"

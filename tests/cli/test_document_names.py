@@ -1,9 +1,6 @@
 """Names that the documents write for scripts and options name the command that does their work."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -27,13 +24,7 @@ from accelbench.core.errors import EXIT_USAGE
         (("compare", "--visualize"), "accelbench plot"),
     ],
 )
-def test_an_old_name_is_refused_with_the_command(
-    words: tuple[str, ...],
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
+def test_an_old_name_is_refused_with_the_command(words, command, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["accelbench", *words])
     with pytest.raises(SystemExit) as ended:
@@ -42,7 +33,7 @@ def test_an_old_name_is_refused_with_the_command(
     assert f"Use: {command}" in " ".join(capsys.readouterr().err.split())
 
 
-def test_every_command_that_is_named_exists() -> None:
+def test_every_command_that_is_named_exists():
     for script in ("runner", "setup_benchmark_db", "hardware_model_predictor"):
         command = command_for_script(script)
         assert command is not None

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from shells import Command, ended
+from shells import ended
 from stored_rows import store
 
 from accelbench.cli import main
@@ -17,13 +15,7 @@ from accelbench.core.errors import UsageError
 
 @pytest.mark.parametrize("debug", [(), ("--debug",)])
 @pytest.mark.parametrize(("error", "code"), [(RuntimeError("bad"), 3), (UsageError("bad"), 2)])
-def test_debug_shows_a_traceback_and_changes_no_exit_code(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    debug: tuple[str, ...],
-    error: Exception,
-    code: int,
-) -> None:
+def test_debug_shows_a_traceback_and_changes_no_exit_code(monkeypatch, capsys, debug, error, code):
     def broken(**_: object) -> None:
         raise error
 
@@ -38,9 +30,7 @@ def test_debug_shows_a_traceback_and_changes_no_exit_code(
 @pytest.mark.parametrize(
     "words", [("compare",), ("compare", "--json"), ("compare", "--help"), ("--version",)]
 )
-def test_a_reader_that_went_away_is_no_answer(
-    tmp_path: Path, command: Callable[..., Command], words: tuple[str, ...]
-) -> None:
+def test_a_reader_that_went_away_is_no_answer(tmp_path, command, words):
     gpu = {"hardware": "cuda", "device_name": "A card"}
     store(tmp_path / "accelbench.duckdb", {}, gpu)
     started = subprocess.Popen(

@@ -57,9 +57,7 @@ def probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return peaks
 
 
-def test_a_node_whose_products_are_slow_falls_out_by_its_probes(
-    fleet: Command, probed: list[float]
-) -> None:
+def test_a_node_whose_products_are_slow_falls_out_by_its_probes(fleet, probed):
     probed += [100e9, 98e9, 101e9, 50e9]
     code, out, err = fleet("validate", "--probes", "--hardware", "cpu")
     assert code == 1, err
@@ -76,9 +74,7 @@ def test_a_node_whose_products_are_slow_falls_out_by_its_probes(
     assert len(rows) == 4
 
 
-def test_probes_of_two_that_differ_cannot_be_told_and_the_document_has_figures(
-    fleet: Command, probed: list[float]
-) -> None:
+def test_probes_of_two_that_differ_cannot_be_told_and_the_document_has_figures(fleet, probed):
     probed += [100e9, 50e9]
     code, out, err = fleet("validate", "--probes", "--json")
     assert code == 4, err
@@ -89,9 +85,7 @@ def test_probes_of_two_that_differ_cannot_be_told_and_the_document_has_figures(
     assert (product["unit"], product["nodes"]) == ("FLOP/s", {"a": 100e9, "b": 50e9})
 
 
-def test_a_plan_is_measured_in_place_of_the_usual(
-    fleet: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_is_measured_in_place_of_the_usual(fleet, monkeypatch):
     started: list[Any] = []
 
     def new_run(asked: Any, where: Any, options: Any, *_: object) -> Any:
@@ -121,9 +115,7 @@ def test_a_plan_is_measured_in_place_of_the_usual(
     assert [m.id for m in started[2][0].requests[0].models] == ["bert-tiny", "resnet-tiny"]
 
 
-def test_nodes_that_agree_by_unusable_times_cannot_be_told(
-    fleet: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_that_agree_by_unusable_times_cannot_be_told(fleet, monkeypatch):
     row = {
         "device_fingerprint": "k", "device_name": "k", "model": "bert-tiny", "hardware": "cpu",
         "runtime": "pytorch", "precision": "fp32", "batch_size": 2, "status": "ok",
@@ -143,7 +135,7 @@ def test_nodes_that_agree_by_unusable_times_cannot_be_told(
     assert case["unusable_ms"] == {"a": 1.0, "b": 1.0, "c": 1.0}
 
 
-def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet: Command) -> None:
+def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet):
     code, _, err = fleet("validate", "--plan", "night.txt")
     assert (code, "'night.txt' is not a plan file." in err) == (2, True)
     Path("plan.yaml").write_text(PLAN.replace("run:", "run:\n  simulate: true"))
@@ -159,16 +151,14 @@ def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet: Command) -> None
         (("--each",), "--each measures on every node separately"),
     ],
 )
-def test_what_a_fleet_says_of_several_nodes_is_not_typed(
-    words: tuple[str, ...], said: str, fleet: Command
-) -> None:
+def test_what_a_fleet_says_of_several_nodes_is_not_typed(words, said, fleet):
     together = ("run", "bert-tiny", "--mode", "training", "--distributed", "--nnodes", "2")
     code, _, err = fleet(*together, *words)
     assert code == 2
     assert said in " ".join(err.split())
 
 
-def test_a_plan_of_several_nodes_together_validates_none(fleet: Command) -> None:
+def test_a_plan_of_several_nodes_together_validates_none(fleet):
     plan = PLAN.replace("matrix:", "matrix:\n  mode: training")
     Path("plan.yaml").write_text(plan.replace("run:", "run:\n  distributed: true\n  nnodes: 2"))
     code, _, err = fleet("validate", "--plan", "plan.yaml")

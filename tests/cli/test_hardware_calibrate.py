@@ -49,7 +49,7 @@ def peaks() -> list[tuple[Any, ...]]:
     return Database(Path("accelbench.duckdb")).query(sql)[1]
 
 
-def test_a_device_is_calibrated_shown_and_kept(hardware: Command) -> None:
+def test_a_device_is_calibrated_shown_and_kept(hardware):
     code, out, err = hardware("--calibrate", "--hardware", "cpu")
     assert code == 0, err
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -64,21 +64,21 @@ def test_a_device_is_calibrated_shown_and_kept(hardware: Command) -> None:
     assert peaks() == [("cpu", "A processor", 100e9)]
 
 
-def test_without_a_name_it_is_every_device_that_pytorch_serves(hardware: Command) -> None:
+def test_without_a_name_it_is_every_device_that_pytorch_serves(hardware):
     assert hardware("--calibrate")[0] == 0
     assert [(kind, name) for kind, name, _ in peaks()] == [
         ("cpu", "A processor"), ("cuda", "A card"), ("cuda", "A card"),
     ]  # fmt: skip
 
 
-def test_one_of_several_cards_is_named_by_its_number(hardware: Command) -> None:
+def test_one_of_several_cards_is_named_by_its_number(hardware):
     found = hardware.json("--calibrate", "cuda:1")
     (calibration,) = found["calibrations"]
     assert calibration["fingerprint"] == HERE["cuda"][1].fingerprint
     assert all(len(figure["samples_ns"]) == 5 for figure in calibration["figures"])
 
 
-def test_hardware_shows_the_newest_calibration_with_its_day(hardware: Command) -> None:
+def test_hardware_shows_the_newest_calibration_with_its_day(hardware):
     assert "Calibrated" not in hardware()[1]
     hardware("--calibrate", "cpu")
     out = " ".join(hardware()[1].split())
@@ -95,8 +95,8 @@ def test_hardware_shows_the_newest_calibration_with_its_day(hardware: Command) -
 
 
 def test_collectives_are_timed_where_processes_are_several_and_shown_afterwards(
-    hardware: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    hardware, monkeypatch
+):
     counts: list[int] = []
 
     def calibrate(device: Device, hear: object, processes: int) -> DeviceCalibration:
@@ -123,9 +123,7 @@ def test_collectives_are_timed_where_processes_are_several_and_shown_afterwards(
     assert peaks() == [("cpu", "A processor", 100e9)]
 
 
-def test_peaks_from_a_busy_machine_are_shown_as_such(
-    hardware: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_peaks_from_a_busy_machine_are_shown_as_such(hardware, monkeypatch):
     def calibrate(device: Device, hear: object, processes: int) -> DeviceCalibration:
         return replace(made_calibration(device), warnings=("Others used 40 %.",))
 
@@ -134,14 +132,14 @@ def test_peaks_from_a_busy_machine_are_shown_as_such(
     assert "torch 2.13.0, beside other work)" in " ".join(hardware("cpu")[1].split())
 
 
-def test_what_pytorch_does_not_serve_has_no_probes(hardware: Command) -> None:
+def test_what_pytorch_does_not_serve_has_no_probes(hardware):
     code, _, err = hardware("--calibrate", "openvino")
     assert code == 2
     assert "There are no probes for 'openvino'" in err
     assert not Path("accelbench.duckdb").exists()
 
 
-def test_a_device_that_is_named_and_not_here_is_said_with_its_reason(hardware: Command) -> None:
+def test_a_device_that_is_named_and_not_here_is_said_with_its_reason(hardware):
     code, _, err = hardware("--calibrate", "mps")
     assert code == 3
     assert "mps is not here: this is no Mac." in err
@@ -150,9 +148,7 @@ def test_a_device_that_is_named_and_not_here_is_said_with_its_reason(hardware: C
     assert "There is no device 'cuda:7' here." in err
 
 
-def test_a_calibration_that_fails_stores_nothing_of_its_device(
-    hardware: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_calibration_that_fails_stores_nothing_of_its_device(hardware, monkeypatch):
     def fails(device: Device, hear: object, processes: int) -> DeviceCalibration:
         raise SurroundingsError("No probe could be timed.", "Look.")
 
@@ -163,9 +159,7 @@ def test_a_calibration_that_fails_stores_nothing_of_its_device(
     assert peaks() == []
 
 
-def test_a_device_that_fails_does_not_keep_the_next_one_from_its_calibration(
-    hardware: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_fails_does_not_keep_the_next_one_from_its_calibration(hardware, monkeypatch):
     """A PyTorch built for the CPU alone, on a machine with cards."""
 
     def calibrate(device: Device, hear: object, processes: int) -> DeviceCalibration:
@@ -181,7 +175,7 @@ def test_a_device_that_fails_does_not_keep_the_next_one_from_its_calibration(
     assert [kind for kind, _, _ in peaks()] == ["cuda"]
 
 
-def test_a_database_that_cannot_be_read_does_not_hide_the_hardware(hardware: Command) -> None:
+def test_a_database_that_cannot_be_read_does_not_hide_the_hardware(hardware):
     Path("accelbench.duckdb").write_bytes(b"no database" * 100)
     code, out, err = hardware("cpu")
     assert code == 0

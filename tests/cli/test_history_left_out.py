@@ -36,9 +36,7 @@ def fill(folder: Path) -> None:
         store(folder / DB, about, run=f"r{day}")
 
 
-def test_what_a_series_leaves_out_is_counted_with_its_reason(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_what_a_series_leaves_out_is_counted_with_its_reason(tmp_path, shell):
     fill(tmp_path)
     (series,) = shell.json("--all")["series"]
     assert series["point_count"] == 4
@@ -54,7 +52,7 @@ def test_what_a_series_leaves_out_is_counted_with_its_reason(
     assert left_out["said"] in " ".join(out.split())
 
 
-def test_nothing_is_said_of_a_series_that_is_whole(tmp_path: Path, shell: Command) -> None:
+def test_nothing_is_said_of_a_series_that_is_whole(tmp_path, shell):
     for day in range(3):
         when = f"2026-03-{day + 1:02d}T03:04:05.000000Z"
         store(tmp_path / DB, {"series_key": "s", "started_at": when}, run=f"r{day}")

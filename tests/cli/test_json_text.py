@@ -1,7 +1,5 @@
 """JSON documents of commands: indented, and of very many records one a line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -9,13 +7,10 @@ import pytest
 from accelbench.present.terminal.terminal import json_text
 
 
-def test_a_short_document_is_indented() -> None:
+def test_lines_of_a_document():
     content = {"a": [1, 2], "b": {"c": "d"}}
     assert json_text(content) == json.dumps(content, indent=2) + "\n"
-
-
-def test_of_very_many_records_each_is_a_line() -> None:
-    """A matrix of 85,000 predictions took 8 s longer where each field had a line of its own."""
+    # A matrix of 85,000 predictions took 8 s longer where each field had a line of its own.
     records = [{"n": n, "text": "a\nb", "few": [n]} for n in range(1001)]
     content = {"first": {"x": [1]}, "records": records, "last": "z"}
     text = json_text(content)

@@ -1,7 +1,5 @@
 """Lists and durations as people type them."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.cli.arguments.lists import joined
@@ -32,7 +30,7 @@ LISTS = {"--batch-sizes", "--hardware"}
         ("", ""),
     ],
 )
-def test_values_after_a_list_option_are_its_list(typed: str, meant: str) -> None:
+def test_values_after_a_list_option_are_its_list(typed, meant):
     assert joined(typed.split(), LISTS) == meant.split()
 
 
@@ -46,22 +44,17 @@ def test_values_after_a_list_option_are_its_list(typed: str, meant: str) -> None
         ("--run bert-tiny gpt2", "--run bert-tiny,gpt2"),  # labels may be called so
     ],
 )
-def test_a_model_ends_the_list_before_it(typed: str, meant: str) -> None:
+def test_a_model_ends_the_list_before_it(typed, meant):
     lists = {*LISTS, "--models", "--run"}
     assert joined(typed.split(), lists, is_model_word) == meant.split()
 
 
-def test_no_value_of_a_closed_list_is_a_model() -> None:
+def test_values_of_lists():
     values = {*known(), *known_runtimes(), *PRECISIONS, *Mode, *ALLOWED, "gpu", "all", "both"}
     assert [value for value in sorted(values) if is_model_word(value)] == []
-
-
-def test_words_come_in_order_and_once() -> None:
     assert words(["b, a", "a,,c", " "]) == ("b", "a", "c")
     assert words(None) == ()
-
-
-def test_numbers_are_whole_and_within_bounds() -> None:
+    # Numbers are whole and within bounds.
     assert numbers(["1,8", "32"], "--x") == (1, 8, 32)
     assert numbers([str(LARGEST)], "--x") == (LARGEST,)
     for wrong in ("0", "-1", str(LARGEST + 1), "1.5", "one", "1e3", "0x10"):
@@ -73,11 +66,11 @@ def test_numbers_are_whole_and_within_bounds() -> None:
     ("text", "value"),
     [("90", 90.0), ("90s", 90.0), ("10m", 600.0), ("1.5h", 5400.0), ("2M", 120.0), (None, None)],
 )
-def test_durations(text: str | None, value: float | None) -> None:
+def test_durations(text, value):
     assert seconds(text, "--x") == value
 
 
 @pytest.mark.parametrize("text", ["", "s", "0", "-1", "10ms", "nan", "inf", "1e999", "ten"])
-def test_durations_that_are_none_are_refused(text: str) -> None:
+def test_durations_that_are_none_are_refused(text):
     with pytest.raises(UsageError, match="--x takes a duration"):
         seconds(text, "--x")

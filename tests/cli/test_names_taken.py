@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from shells import Command, ended
+from shells import ended
 
 from accelbench.api.config import BenchmarkConfig
 from accelbench.api.enhanced import BenchmarkRequest
@@ -32,7 +32,7 @@ def having(*platforms: str, unit: str = "") -> Found:
     return detect
 
 
-def test_a_slip_is_answered_with_names_like_it_and_else_with_all() -> None:
+def test_a_slip_is_answered_with_names_like_it_and_else_with_all():
     assert meant("Cudda", ["cpu", "cuda"]) == "Did you mean cuda or cpu?"
     assert meant("toaster", ["cpu", "cuda"]) == "Known: cpu, cuda."
 
@@ -50,12 +50,7 @@ def test_a_slip_is_answered_with_names_like_it_and_else_with_all() -> None:
         (("plot", "--chart", "paretto"), "There is no chart 'paretto'. Did you mean pareto?"),
     ],
 )
-def test_slips_on_the_command_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: Sequence[str],
-    said: str,
-) -> None:
+def test_slips_on_the_command_line(monkeypatch, capsys, words, said):
     assert ended(monkeypatch, *words) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 
@@ -69,32 +64,25 @@ def test_slips_on_the_command_line(
         (("directml",), "directml"),
     ],
 )
-def test_gpu_is_the_one_that_is_here(there: tuple[str, ...], platform: str) -> None:
+def test_gpu_is_the_one_that_is_here(there, platform):
     assert gpu_here(having(*there)) == platform
     assert platform_named("GPU:1", having(*there)) == f"{platform}:1"
 
 
-def test_intels_gpu_is_a_device_of_openvino() -> None:
+def test_names_of_gpus():
+    # Intels gpu is a device of openvino.
     assert platform_named("gpu", having("openvino", unit="gpu")) == "openvino:gpu"
     with pytest.raises(SurroundingsError):
         gpu_here(having("openvino", unit="cpu"))
-
-
-def test_where_no_gpu_is_the_reasons_are_said() -> None:
     with pytest.raises(SurroundingsError, match=r"No GPU is here\. cuda: no cuda driver; rocm: "):
         gpu_here(having())
-
-
-def test_stored_results_of_gpus_are_those_of_their_platforms() -> None:
     assert filters_of(hardware=["gpu"])["hardware"] == ("cuda", "rocm", "mps", "directml")
 
 
 @pytest.mark.parametrize(
     ("there", "chosen"), [(("rocm",), ("rocm", "cpu")), ((), ("cuda", "rocm", "mps", "cpu"))]
 )
-def test_what_is_chosen_among_is_the_gpu_here_else_any_with_results(
-    monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...], chosen: tuple[str, ...]
-) -> None:
+def test_what_is_chosen_among_is_the_gpu_here_else_any_with_results(monkeypatch, there, chosen):
     monkeypatch.setattr(names, "gpu_here", lambda: gpu_here(having(*there)))
     assert recommend._names(["gpu,cpu"]) == chosen
 
@@ -103,21 +91,23 @@ def test_what_is_chosen_among_is_the_gpu_here_else_any_with_results(
     ("word", "runtime"),
     [("onnx", "onnxruntime"), ("ort", "onnxruntime"), ("torch", "pytorch"), ("JAX", "jax")],
 )
-def test_the_api_takes_the_names_of_the_command_line(word: str, runtime: str) -> None:
+def test_the_api_takes_the_names_of_the_command_line(word, runtime):
     assert runtimes_named([word]) == (runtime,)
     assert BenchmarkConfig(framework=word).runtime == runtime
     assert BenchmarkRequest(framework=word).request(()).runtimes == (runtime,)
 
 
-def test_the_api_answers_slips_as_the_command_line_does() -> None:
+def test_names_of_the_api():
+    # The api answers slips as the command line does.
     with pytest.raises(UsageError, match=r"no framework named 'onnxrt'\. Did you mean onnxruntime"):
         BenchmarkConfig(framework="onnxrt")
     with pytest.raises(UsageError, match=r"no hardware named 'cudda'\. Did you mean cuda"):
         BenchmarkConfig(device_prefer="cudda")
     assert BenchmarkConfig(device_prefer="gpu").device_prefer == "gpu"  # asked when it runs
+    assert resolved_values.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
 
 
-def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch):
     monkeypatch.delenv("ACCELBENCH_SCRIPT", raising=False)
     with pytest.raises(UsageError, match="There is no runtime named 'scripted'"):
         runtime_named("scripted")
@@ -128,11 +118,7 @@ def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPa
     assert "scripted" not in installed_runtimes()
 
 
-def test_both_models_are_the_two_of_the_guide() -> None:
-    assert resolved_values.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
-
-
-def test_gpu_can_be_asked_about(command: Callable[..., Command]) -> None:
+def test_gpu_can_be_asked_about(command):
     code, out, err = command("hardware")("gpu")
     assert (code, err) == (0, "")
     assert "cuda" in out

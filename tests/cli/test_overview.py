@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 from stored_rows import store
@@ -20,9 +19,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return int(end.value.code or 0), capsys.readouterr().out
 
 
-def test_where_nothing_is_measured_it_says_how_to_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_nothing_is_measured_it_says_how_to_begin(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ACCELBENCH_DB", raising=False)
     code, said = shown(monkeypatch, capsys)
@@ -34,9 +31,7 @@ def test_where_nothing_is_measured_it_says_how_to_begin(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_fastest_of_each_model_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_fastest_of_each_model_is_shown(tmp_path, monkeypatch, capsys):
     path = tmp_path / "results.duckdb"
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
     slow = {"latency_p50_ms": 8.0, "runtime": "pytorch"}
@@ -58,9 +53,7 @@ def test_the_fastest_of_each_model_is_shown(
     assert "accelbench compare" in said
 
 
-def test_the_fastest_is_by_the_launches_that_stand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_fastest_is_by_the_launches_that_stand(tmp_path, monkeypatch, capsys):
     """A lucky launch of another day, and code that is no longer there, are nobody's figure."""
     path = tmp_path / "results.duckdb"
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
@@ -81,9 +74,7 @@ def test_the_fastest_is_by_the_launches_that_stand(
     assert "8.00" in net
 
 
-def test_a_database_that_cannot_be_read_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_database_that_cannot_be_read_is_said(tmp_path, monkeypatch, capsys):
     path = tmp_path / "results.duckdb"
     path.write_bytes(b"no database")
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
@@ -96,9 +87,7 @@ def test_a_database_that_cannot_be_read_is_said(
     assert "accelbench hardware" in found.out
 
 
-def test_models_stand_by_their_tasks_the_fastest_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_stand_by_their_tasks_the_fastest_first(tmp_path, monkeypatch, capsys):
     path = tmp_path / "results.duckdb"
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
     embeds = {"task": "text_embedding"}
@@ -121,8 +110,8 @@ def test_models_stand_by_their_tasks_the_fastest_first(
 
 
 def test_what_is_unsteady_is_named_with_the_command_that_measures_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, capsys
+):
     path = tmp_path / "results.duckdb"
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
     before = {"series_key": "a", "quality": "unsteady", "started_at": "2026-01-01T00:00:00Z"}

@@ -7,11 +7,9 @@ import pty
 import select
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import Command
 from stored_rows import store
 
 from accelbench.cli.commands import run
@@ -42,11 +40,11 @@ CHOICES = [
         ("model.py:make", ["model.py:make"]),
     ],
 )
-def test_a_line_names_models_or_searches(line: str, words: list[str] | None) -> None:
+def test_a_line_names_models_or_searches(line, words):
     assert answer_of(line, CHOICES, CHOICES) == words
 
 
-def test_a_search_looks_at_names_and_at_what_a_model_is() -> None:
+def test_a_search_looks_at_names_and_at_what_a_model_is():
     assert [choice.word for choice in search("bert", CHOICES)] == ["bert-tiny", "bert-base"]
     assert [choice.word for choice in search("Generation", CHOICES)] == ["gpt2-tiny"]
     assert [choice.word for choice in search("gpt, onnx", CHOICES)] == ["mine.onnx", "gpt2-tiny"]
@@ -81,7 +79,7 @@ def on_a_terminal(folder: Path, typed: str, *words: str) -> tuple[int, str]:
     return process.returncode, shown.decode().replace("\r\n", "\n")
 
 
-def test_a_model_is_picked_by_search_and_number(tmp_path: Path) -> None:
+def test_a_model_is_picked_by_search_and_number(tmp_path):
     (tmp_path / "mine.onnx").write_bytes(b"")
     more = ("--dry-run", "--batch-sizes", "1")
     code, shown = on_a_terminal(tmp_path, "no-such\nbert-t\nbert-tiny\n", *more)
@@ -93,7 +91,7 @@ def test_a_model_is_picked_by_search_and_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", ["\n", "\x04"])
-def test_nothing_picked_is_the_error_that_it_was(tmp_path: Path, typed: str) -> None:
+def test_nothing_picked_is_the_error_that_it_was(tmp_path, typed):
     code, shown = on_a_terminal(tmp_path, typed)
     assert code == 2
     assert "Which model?" in shown
@@ -101,9 +99,7 @@ def test_nothing_picked_is_the_error_that_it_was(tmp_path: Path, typed: str) -> 
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("--quiet",)])
-def test_nothing_is_asked_where_nobody_is(
-    command: Callable[..., Command], words: tuple[str, ...]
-) -> None:
+def test_nothing_is_asked_where_nobody_is(command, words):
     code, out, err = command("run")(*words)
     assert code == 2
     assert "No model is named." in err
@@ -134,9 +130,7 @@ class Sources:
         return type("Source", (), {"name": source})
 
 
-def test_what_was_measured_stands_before_the_catalogue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_measured_stands_before_the_catalogue(tmp_path, monkeypatch, capsys):
     path = tmp_path / "accelbench.duckdb"
     store(path, {"model": "whisper-tiny"}, {"model": "unknown-to-the-catalogue"})
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
@@ -160,9 +154,7 @@ def test_what_was_measured_stands_before_the_catalogue(
         ({"hardware": ["cpu"]}, ("hardware",)),  # means every model
     ],
 )
-def test_who_says_which_models_is_not_asked(
-    typed: dict[str, object], source: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_says_which_models_is_not_asked(typed, source, monkeypatch):
     monkeypatch.setattr(run.sys, "stdin", Terminal("1\n"))
     monkeypatch.setattr(run.sys.stdout, "isatty", lambda: True)
     assert run.picked_models(typed, Sources(*source)) == []

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from shells import SCRIPTED, Command, Shell
+from shells import SCRIPTED, Command
 
 from accelbench.cli.services.option_page import reference_page
 from accelbench.core.axes import AXES, numbered
@@ -71,7 +71,7 @@ def refusal(run: Command, text: str, name: str = "plan.yaml") -> str:
     return " ".join(err.split())
 
 
-def test_a_matrix_its_exclusions_and_additions(run: Command) -> None:
+def test_a_matrix_its_exclusions_and_additions(run):
     Path("plan.yaml").write_text(PLAN, encoding="utf-8")
     found = {
         (c["model"], c["precision"], c["batch_size"], c["options"].get("threads"),
@@ -86,7 +86,7 @@ def test_a_matrix_its_exclusions_and_additions(run: Command) -> None:
     }
 
 
-def test_the_same_as_the_words_of_a_command_line(run: Command) -> None:
+def test_the_same_as_the_words_of_a_command_line(run):
     Path("plan.yaml").write_text(
         "models: [bert-tiny, gpt2-tiny]\n"
         "matrix: {hardware: cpu, framework: [pytorch, onnxruntime], batch_sizes: [1, 4]}\n"
@@ -95,7 +95,7 @@ def test_the_same_as_the_words_of_a_command_line(run: Command) -> None:
     assert ids(run, "plan.yaml") == ids(run, *typed.split())
 
 
-def test_all_combinations_have_a_forward_pass_if_one_engine_cannot_generate(run: Command) -> None:
+def test_all_combinations_have_a_forward_pass_if_one_engine_cannot_generate(run):
     """A matrix that falls into several requests is still one run, whose cells compare."""
     Path("plan.yaml").write_text(
         "models: [gpt2-tiny]\n"
@@ -109,7 +109,7 @@ def test_all_combinations_have_a_forward_pass_if_one_engine_cannot_generate(run:
 
 
 @pytest.mark.parametrize("suffix", ["yaml", "toml", "json"])
-def test_its_form_is_told_by_its_suffix(run: Command, suffix: str) -> None:
+def test_its_form_is_told_by_its_suffix(run, suffix):
     Path("plan.yaml").write_text(PLAN, encoding="utf-8")
     before = ids(run, "plan.yaml")
     code, out, err = run("plan.yaml", "--save-plan", f"again.{suffix}")
@@ -136,12 +136,12 @@ EVERY = {
 }
 
 
-def test_every_key_of_the_matrix_is_tried() -> None:
+def test_every_key_of_the_matrix_is_tried():
     assert {one.key for one in plan_fields(PlanSection.MATRIX)} == EVERY.keys()
 
 
 @pytest.mark.parametrize("key", EVERY)
-def test_a_saved_plan_gives_the_same_cases(run: Command, key: str) -> None:
+def test_a_saved_plan_gives_the_same_cases(run, key):
     models = ["bert-tiny", "gpt2-tiny", "vit-tiny", "whisper-tiny", "unet-tiny"]
     if key == "dim":  # which a typed option without effect would be refused for
         models = [str(renamed(Path("sizes.onnx")))]
@@ -155,7 +155,7 @@ def test_a_saved_plan_gives_the_same_cases(run: Command, key: str) -> None:
     assert ids(run, "saved.toml") == ids(run, *words)
 
 
-def test_a_saved_plan_keeps_how_the_run_goes(run: Command) -> None:
+def test_a_saved_plan_keeps_how_the_run_goes(run):
     words = (
         "--set small --hardware cpu --framework both --seed 7 --iterations 5 --warmup 0"
         " --timeout 2m --budget 1h --no-fix --profile --verify require --limit 3 --label night"
@@ -169,20 +169,20 @@ def test_a_saved_plan_keeps_how_the_run_goes(run: Command) -> None:
     assert len(cases(run, "saved.yaml")) == 3
 
 
-def test_what_a_plan_cannot_hold_is_said(run: Command) -> None:
+def test_what_a_plan_cannot_hold_is_said(run):
     code, out, _ = run("bert-tiny", *SCRIPTED, "--trust-remote-code", "--save-plan", "saved.yaml")
     assert code == 0
     assert "cannot hold --trust-remote-code" in out
     assert "exists already" in " ".join(run("bert-tiny", "--save-plan", "saved.yaml")[2].split())
 
 
-def test_options_of_the_run_go_before_the_file(run: Command) -> None:
+def test_options_of_the_run_go_before_the_file(run):
     Path("plan.yaml").write_text(PLAN, encoding="utf-8")
     code, out, _ = run("plan.yaml", "--launches", "5", "--dry-run", "--json")
     assert (code, json.loads(out)["launches"]) == (0, 5)
 
 
-def test_models_and_values_beside_a_file_narrow_it(run: Command) -> None:
+def test_models_and_values_beside_a_file_narrow_it(run):
     Path("plan.yaml").write_text(PLAN, encoding="utf-8")
     found = cases(run, "plan.yaml", "bert-tiny", "--batch-size", "8", "--sequence-lengths", "32")
     assert {(c["model"], c["batch_size"], c["sequence_length"]) for c in found} == {
@@ -196,7 +196,7 @@ def test_models_and_values_beside_a_file_narrow_it(run: Command) -> None:
     assert (code, "--set cannot be given beside it" in " ".join(err.split())) == (2, True)
 
 
-def test_several_files_are_one_run(run: Command) -> None:
+def test_several_files_are_one_run(run):
     Path("a.yaml").write_text(
         "models: [bert-tiny]\nmatrix: {hardware: cpu, batch_sizes: 1}\nrun: {launches: 3}\n"
     )
@@ -214,7 +214,7 @@ def test_several_files_are_one_run(run: Command) -> None:
     )
 
 
-def test_a_run_keeps_its_file_and_measures_with_each_case_s_threads(shell: Shell) -> None:
+def test_a_run_keeps_its_file_and_measures_with_each_case_s_threads(shell):
     plan = PLAN.replace("  launches: 2\n", "  benchmark_only: true\n")
     (shell.work / "plan.yaml").write_text(plan, encoding="utf-8")
     done = shell("plan.yaml", "--json", "--quiet")
@@ -234,7 +234,7 @@ def test_a_run_keeps_its_file_and_measures_with_each_case_s_threads(shell: Shell
     assert begun["notes"][0].startswith("The plan is of plan.yaml, 'nightly' (SHA-256 ")
 
 
-def test_paths_are_taken_from_the_file_s_folder(run: Command) -> None:
+def test_paths_are_taken_from_the_file_s_folder(run):
     Path("sub/mine").mkdir(parents=True)
     Path("sub/plan.yaml").write_text(
         "models: bert-tiny\nmatrix: {hardware: cpu, batch_sizes: 1}\nrun: {weights: mine}\n"
@@ -304,7 +304,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_what_is_wrong_gets_a_sentence(run: Command, kind: str) -> None:
+def test_what_is_wrong_gets_a_sentence(run, kind):
     text, sentence = HOSTILE[kind]
     assert sentence in refusal(run, text)
 
@@ -322,43 +322,34 @@ def test_what_is_wrong_gets_a_sentence(run: Command, kind: str) -> None:
         ("models = 1979-05-27", "a word or a number was expected"),
     ],
 )
-def test_what_is_wrong_in_toml_gets_a_sentence(run: Command, text: str, sentence: str) -> None:
+def test_what_is_wrong_in_toml_gets_a_sentence(run, text, sentence):
     assert sentence in refusal(run, text, "plan.toml")
 
 
-def test_json_of_another_kind_is_refused(run: Command) -> None:
+def test_json_of_another_kind_is_refused(run):
     assert "'run_id': no plan has such a key" in refusal(run, '{"run_id": "x"}', "result.json")
     code, _, err = run("nowhere.yaml")
     assert (code, "There is no plan file 'nowhere.yaml'" in err) == (2, True)
 
 
-def test_the_published_schema_is_the_one_of_the_options(run: Command) -> None:
+def test_the_published_schema_is_the_one_of_the_options(run):
     code, out, _ = run("--plan-schema")
     assert code == 0
     assert SCHEMA.read_text(encoding="utf-8") == out
 
 
-def test_the_reference_page_is_made_of_the_fields() -> None:
+def test_the_schema():
+    # The reference page is made of the fields.
     assert (DOCS / "run-options.md").read_text(encoding="utf-8") == reference_page()
     fields = [one for one in run_fields() if one.kind != "truth" and one.axis is None]
     assert [one.name for one in fields if not (one.about and one.example)] == []
-
-
-def test_what_is_wrong_is_named_by_its_path(run: Command) -> None:
-    text = "models: bert-tiny\ninclude:\n  - {batch_sizes: 1}\n  - {batch_sizes: [2, 0]}"
-    assert "line 4, 'include[1].batch_sizes[1]': 0 is not from 1" in refusal(run, text)
-
-
-def test_every_setting_of_a_run_has_a_key() -> None:
-    """But for what starts a program or runs code, and the id that a run is given."""
+    # But for what starts a program or runs code, and the id that a run is given.
     names = {one.name for one in plan_fields()}
     spelt = {"fix": "no_fix"}
     for name in RunSettings.names():
         if name not in ("run_id", "trust_remote_code"):
             assert spelt.get(name, name) in names, name
-
-
-def test_the_schema_knows_what_may_stand_where() -> None:
+    # The schema knows what may stand where.
     jsonschema = pytest.importorskip("jsonschema")
     schema = plan_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -368,7 +359,12 @@ def test_the_schema_knows_what_may_stand_where() -> None:
             jsonschema.validate({"models": "a", **wrong}, schema)
 
 
-def test_the_page_s_example_is_what_it_says(run: Command) -> None:
+def test_what_is_wrong_is_named_by_its_path(run):
+    text = "models: bert-tiny\ninclude:\n  - {batch_sizes: 1}\n  - {batch_sizes: [2, 0]}"
+    assert "line 4, 'include[1].batch_sizes[1]': 0 is not from 1" in refusal(run, text)
+
+
+def test_the_page_s_example_is_what_it_says(run):
     page = (DOCS / "plans.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert set(yaml.safe_load(example)) <= plan_schema()["properties"].keys()
@@ -377,7 +373,7 @@ def test_the_page_s_example_is_what_it_says(run: Command) -> None:
     assert (len(compiled), compiled.count(True)) == (13, 2)
 
 
-def test_the_page_s_project_file_is_taken(run: Command) -> None:
+def test_the_page_s_project_file_is_taken(run):
     page = (DOCS / "plans.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     Path("accelbench.toml").write_text(example, encoding="utf-8")

@@ -37,7 +37,7 @@ def planned(run: Command, text: str) -> dict[str, Any]:
     return document
 
 
-def test_a_config_is_a_case(run: Command) -> None:
+def test_a_config_is_a_case(run):
     document = planned(
         run,
         "backend: {device: cpu, no_weights: true, torch_dtype: bfloat16, model: bert-tiny,\n"
@@ -57,7 +57,7 @@ def test_a_config_is_a_case(run: Command) -> None:
     ]
 
 
-def test_what_it_leaves_open_is_as_theirs(run: Command) -> None:
+def test_what_it_leaves_open_is_as_theirs(run):
     """A batch of two, float32, and weights from the hub."""
     document = planned(run, "backend: {device: cpu, model: bert-tiny}\n")
     (case,) = document["cases"]
@@ -68,7 +68,7 @@ def test_what_it_leaves_open_is_as_theirs(run: Command) -> None:
     assert saved["matrix"]["batch_sizes"] == 2
 
 
-def test_text_that_is_written_and_what_is_trained(run: Command) -> None:
+def test_text_that_is_written_and_what_is_trained(run):
     written = planned(
         run,
         "backend: {device: cpu, no_weights: true, model: gpt2-tiny}\n"
@@ -111,7 +111,7 @@ def test_text_that_is_written_and_what_is_trained(run: Command) -> None:
         ("backend: {device: cpu, model: nobody/knows-it}", "There is no model, file or folder"),
     ],
 )
-def test_what_has_no_counterpart_is_refused(run: Command, text: str, sentence: str) -> None:
+def test_what_has_no_counterpart_is_refused(run, text, sentence):
     Path("config.yaml").write_text(HEAD + text + "\n", encoding="utf-8")
     code, out, err = run("config.yaml", "--dry-run")
     assert (code, out) == (2, "")

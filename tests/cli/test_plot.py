@@ -64,7 +64,7 @@ def files(tmp_path: Path, db: Path, command: Callable[..., Command]) -> Path:
     return folder
 
 
-def test_every_chart_with_a_content_is_drawn(plot: Command, db: Path, tmp_path: Path) -> None:
+def test_every_chart_with_a_content_is_drawn(plot, db, tmp_path):
     code, out, err = plot("--db", db)
     assert code == 0
     names = [Path(line).stem for line in out.splitlines()]
@@ -77,7 +77,7 @@ def test_every_chart_with_a_content_is_drawn(plot: Command, db: Path, tmp_path: 
     assert "precision" in err
 
 
-def test_three_formats_in_a_folder_of_ones_own(plot: Command, db: Path, tmp_path: Path) -> None:
+def test_three_formats_in_a_folder_of_ones_own(plot, db, tmp_path):
     forms = ("--format", "png,svg", "--format", "html")
     code, out, _ = plot("--db", db, "--chart", "pareto", *forms, "--output-dir", "a/b")
     assert (code, out.split()) == (0, ["a/b/pareto.png", "a/b/pareto.svg", "a/b/pareto.html"])
@@ -85,7 +85,7 @@ def test_three_formats_in_a_folder_of_ones_own(plot: Command, db: Path, tmp_path
     assert "vegaEmbed" in (tmp_path / "a" / "b" / "pareto.html").read_text(encoding="utf-8")
 
 
-def test_one_chart_goes_into_a_file_that_is_named(plot: Command, db: Path, tmp_path: Path) -> None:
+def test_one_chart_goes_into_a_file_that_is_named(plot, db, tmp_path):
     one = ("--db", db, "--chart", "pareto")
     assert plot(*one, "--output", "new/mine.svg")[:2] == (0, "new/mine.svg\n")
     ElementTree.parse(tmp_path / "new" / "mine.svg")
@@ -96,13 +96,13 @@ def test_one_chart_goes_into_a_file_that_is_named(plot: Command, db: Path, tmp_p
     assert "Leave out one" in refused(plot, 2, *one, "-o", "b.svg", "--output-dir", "c")
 
 
-def test_a_second_drawing_replaces_the_first(plot: Command, db: Path, tmp_path: Path) -> None:
+def test_a_second_drawing_replaces_the_first(plot, db, tmp_path):
     for _ in range(2):
         assert plot("--db", db, "--chart", "pareto", "--format", "svg")[0] == 0
     assert [one.name for one in (tmp_path / "visualizations").iterdir()] == ["pareto.svg"]
 
 
-def test_machines_are_told_the_files_and_what_was_empty(plot: Command, db: Path) -> None:
+def test_machines_are_told_the_files_and_what_was_empty(plot, db):
     found = plot.json("--db", db, "--chart", "pareto,precision", "--format", "svg")
     assert found == {
         "files": ["visualizations/pareto.svg"],
@@ -113,13 +113,13 @@ def test_machines_are_told_the_files_and_what_was_empty(plot: Command, db: Path)
     assert found == {"files": [], "nothing_to_show": ["precision"], "not_shown": []}
 
 
-def test_the_list_names_every_chart_and_needs_no_database(plot: Command) -> None:
+def test_the_list_names_every_chart_and_needs_no_database(plot):
     code, out, _ = plot("--chart", "list")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == list(CHARTS)
 
 
-def test_the_documents_spellings(plot: Command, db: Path) -> None:
+def test_the_documents_spellings(plot, db):
     asked = ("--db-path", db, "--model-id", "bert-tiny", "--format", "svg")
     code, out, err = plot(*asked, "--architecture-comparison")
     assert (code, out) == (2, "")
@@ -137,14 +137,7 @@ def test_the_documents_spellings(plot: Command, db: Path) -> None:
         (("--batch-sizes", "8"), "batch 8", "batch 1"),
     ],
 )
-def test_narrowed_down(
-    plot: Command,
-    db: Path,
-    tmp_path: Path,
-    narrowed: tuple[str, ...],
-    there: str,
-    gone: str,
-) -> None:
+def test_narrowed_down(plot, db, tmp_path, narrowed, there, gone):
     charts = "pareto,hardware-latency,latency-by-batch"
     found = plot.json(*narrowed, "--db", db, "--format", "svg", "--chart", charts)
     said = "".join((tmp_path / one).read_text(encoding="utf-8") for one in found["files"])
@@ -155,7 +148,7 @@ def test_narrowed_down(
 # -- result files ----------------------------------------------------------------------------
 
 
-def test_of_a_folder_of_result_files(plot: Command, files: Path, tmp_path: Path) -> None:
+def test_of_a_folder_of_result_files(plot, files, tmp_path):
     asked = ("--chart", "hardware-latency", "--format", "svg")
     found = plot.json("--input-dir", files, *asked)
     assert found["files"] == ["visualizations/hardware-latency.svg"]
@@ -165,14 +158,7 @@ def test_of_a_folder_of_result_files(plot: Command, files: Path, tmp_path: Path)
     assert "lab" in said
 
 
-def test_of_one_result_file(plot: Command, files: Path, tmp_path: Path) -> None:
-    (first, *_) = sorted(files.rglob("*.json"))
-    found = plot.json("--json-path", first, "--format", "svg", "--chart", "hardware-latency,trend")
-    assert found["files"] == ["visualizations/hardware-latency.svg"]
-    assert found["nothing_to_show"] == ["trend"]
-
-
-def test_what_a_run_derives_is_not_read_again(plot: Command, files: Path) -> None:
+def test_what_a_run_derives_is_not_read_again(plot, files):
     derived = files / "processed_results" / "aggregated_benchmarks.json"
     derived.parent.mkdir(exist_ok=True)
     derived.write_text("{}", encoding="utf-8")
@@ -220,40 +206,34 @@ def refused(plot: Command, code: int, *words: object) -> str:
     ],
 )
 @pytest.mark.usefixtures("db")
-def test_what_is_refused(
-    plot: Command, tmp_path: Path, code: int, words: tuple[str, ...], said: str
-) -> None:
+def test_what_is_refused(plot, tmp_path, code, words, said):
     (tmp_path / "taken").touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.json").write_text(json.dumps({"a": 1}), encoding="utf-8")
     assert said in refused(plot, code, *words)
 
 
-def test_nothing_to_draw_of_all_charts_is_still_one_short_sentence(
-    plot: Command, tmp_path: Path
-) -> None:
+def test_nothing_to_draw_of_all_charts_is_still_one_short_sentence(plot, tmp_path):
     store(tmp_path / "results.duckdb", {})
     said = refused(plot, 2, "--db", tmp_path / "results.duckdb", "--chart", ",".join(ONE_RESULT))
     assert "accelbench plot --chart list" in said
     assert len(said) < 160
 
 
-def test_only_failures_are_nothing_measured(plot: Command, tmp_path: Path) -> None:
+def test_only_failures_are_nothing_measured(plot, tmp_path):
     store(tmp_path / "results.duckdb", {"status": "failed", "latency_p50_ms": None})
     said = refused(plot, 4, "--db", tmp_path / "results.duckdb", "--chart", "pareto,roofline")
     assert "no result of what was asked for has a figure" in said
 
 
-def test_without_its_engine_the_install_that_brings_it_is_named(
-    plot: Command, db: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_engine_the_install_that_brings_it_is_named(plot, db, monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     said = refused(plot, 3, "--db", db)
     assert "vl-convert-python, which is not installed" in said
     assert "accelbench setup charts" in said
 
 
-def test_declaring_charts_brings_no_engine() -> None:
+def test_declaring_charts_brings_no_engine():
     """Help, and whatever else only looks, must stay cheap."""
     code = (
         "import sys, accelbench, accelbench.cli.commands.plot, accelbench.present.charts;"
@@ -262,7 +242,7 @@ def test_declaring_charts_brings_no_engine() -> None:
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 
-def test_what_a_request_drops_is_said(plot: Command, db: Path) -> None:
+def test_what_a_request_drops_is_said(plot, db):
     asked = ("--hardware", "cpu,cuda,rocm", "--chart", "pareto", "--db", str(db))
     said = "Not shown: hardware rocm: no result has it beside the rest of what was asked for."
     code, _, err = plot(*asked)
@@ -270,7 +250,7 @@ def test_what_a_request_drops_is_said(plot: Command, db: Path) -> None:
     assert plot.json(*asked)["not_shown"] == [said]
 
 
-def test_no_file_is_named_by_data(plot: Command, tmp_path: Path) -> None:
+def test_no_file_is_named_by_data(plot, tmp_path):
     names = ("../../etc/passwd", "<script>alert(1)</script>", "'; DROP TABLE", "\u202eexe", "🦙")
     path = tmp_path / "results.duckdb"
     store(
@@ -289,9 +269,7 @@ def test_no_file_is_named_by_data(plot: Command, tmp_path: Path) -> None:
     assert {one.name for one in after - before} <= {"results.duckdb.wal", "results.duckdb.lock"}
 
 
-def test_samples_of_several_steps_are_drawn_as_milliseconds_of_one(
-    plot: Command, command: Callable[..., Command], tmp_path: Path
-) -> None:
+def test_samples_of_several_steps_are_drawn_as_milliseconds_of_one(plot, command, tmp_path):
     """From a store and from a file alike."""
     told = {
         "samples": {"step": [26_000_000, 52_000_000, 39_000_000]},
@@ -331,9 +309,7 @@ def relaunched(folder: Path) -> Path:
     return path
 
 
-def test_a_chart_says_that_newer_launches_are_not_among_those_it_draws(
-    plot: Command, command: Callable[..., Command], tmp_path: Path
-) -> None:
+def test_a_chart_says_that_newer_launches_are_not_among_those_it_draws(plot, command, tmp_path):
     path = relaunched(tmp_path)
     code, *_ = plot("--chart", "latency-by-batch", "--format", "svg", "--db", path)
     drawn = (tmp_path / "visualizations" / "latency-by-batch.svg").read_text()
@@ -343,7 +319,7 @@ def test_a_chart_says_that_newer_launches_are_not_among_those_it_draws(
     assert said in (tmp_path / "report.html").read_text()
 
 
-def test_of_a_run_alone_a_chart_is_drawn(plot: Command, tmp_path: Path) -> None:
+def test_of_a_run_alone_a_chart_is_drawn(plot, tmp_path):
     path = relaunched(tmp_path)
     asked = ("--chart", "latency-by-batch", "--format", "svg", "--db", path)
     assert plot("--run", "lone", *asked)[0] == 2  # one batch is no line
@@ -354,9 +330,7 @@ def test_of_a_run_alone_a_chart_is_drawn(plot: Command, tmp_path: Path) -> None:
     assert (code, "There is no run, label or branch" in err, "sixth" in err) == (2, True, True)
 
 
-def test_a_store_of_calibrations_alone_has_the_chart_of_collectives(
-    plot: Command, tmp_path: Path
-) -> None:
+def test_a_store_of_calibrations_alone_has_the_chart_of_collectives(plot, tmp_path):
     path = tmp_path / "calibrated.duckdb"
     calibrated_store(path, with_collectives(made_calibration()))
     words = ["--db", path, "--format", "svg"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from recommend_world import ASKED, DB, answer
-from shells import Command
 from stored_rows import store
 
 from accelbench.core.precision import spellings
@@ -28,7 +26,7 @@ def stored(tmp_path: Path) -> None:
     store(tmp_path / DB, *rows)
 
 
-def test_what_is_typed_comes_last_of_what_it_may_be_stored_as() -> None:
+def test_what_is_typed_comes_last_of_what_it_may_be_stored_as():
     assert spellings("float") == ("fp32", "FP32", "FLOAT", "float")
     assert spellings("INT4") == ("int4", "INT4")
     found = filters_of(precisions=["int8,INT4"])["precision"]
@@ -39,9 +37,7 @@ def test_what_is_typed_comes_last_of_what_it_may_be_stored_as() -> None:
 @pytest.mark.parametrize(
     ("word", "kept"), [("float", "float"), ("int8", "INT8"), ("uint4", "UINT4")]
 )
-def test_every_command_finds_it(
-    command: Callable[..., Command], recommend: Command, word: str, kept: str
-) -> None:
+def test_every_command_finds_it(command, recommend, word, kept):
     found = command("compare").json("--precision", word)["comparisons"]
     assert [line["precision"] for line in found] == [kept, kept]
     assert command("matrix").json("--precision", word)["precision"] == kept
@@ -50,7 +46,7 @@ def test_every_command_finds_it(
 
 
 @pytest.mark.usefixtures("stored")
-def test_what_no_result_has_is_a_slip_in_its_own_letters(command: Callable[..., Command]) -> None:
+def test_what_no_result_has_is_a_slip_in_its_own_letters(command):
     code, _, error = command("compare")("--precision", "UINT5,fp16")
     assert code == 2
     assert "There is no precision named 'UINT5'." in error
@@ -60,7 +56,7 @@ def test_what_no_result_has_is_a_slip_in_its_own_letters(command: Callable[..., 
     assert [one.partition(":")[2].partition(":")[0] for one in said] == [" precision bf16"]
 
 
-def test_other_words_of_an_import_are_asked_of_a_choice(tmp_path: Path, recommend: Command) -> None:
+def test_other_words_of_an_import_are_asked_of_a_choice(tmp_path, recommend):
     name = "default(fp16/fp32)"
     store(tmp_path / DB, {**ASKED, "precision": name})
     scores = answer(recommend, "bert-tiny", "--precision", name)["all_scores"]

@@ -44,7 +44,7 @@ def batches(document: dict[str, Any]) -> list[int]:
     return [case["batch_size"] for case in document["cases"]]
 
 
-def test_it_says_what_is_not_typed(run: Command) -> None:
+def test_it_says_what_is_not_typed(run):
     document = planned(run, "bert-tiny")
     assert batches(document) == [2]
     assert {c["hardware"] for c in document["cases"]} == {"cpu"}
@@ -54,11 +54,11 @@ def test_it_says_what_is_not_typed(run: Command) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["--batch-sizes", "--batch-size"])
-def test_what_is_typed_goes_first_in_any_spelling(run: Command, spelling: str) -> None:
+def test_what_is_typed_goes_first_in_any_spelling(run, spelling):
     assert batches(planned(run, "bert-tiny", spelling, "4")) == [4]
 
 
-def test_a_plan_file_goes_before_it(run: Command) -> None:
+def test_a_plan_file_goes_before_it(run):
     Path("plan.yaml").write_text(
         "models: bert-tiny\nmatrix: {batch_sizes: 8}\nrun: {launches: 1}\n"
     )
@@ -67,9 +67,7 @@ def test_a_plan_file_goes_before_it(run: Command) -> None:
     assert {case["hardware"] for case in document["cases"]} == {"cpu"}
 
 
-def test_the_database_is_every_command_s(
-    run: Command, command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_database_is_every_command_s(run, command, monkeypatch):
     history = command("history")
     _, _, err = history()
     assert str(Path("data/mine.duckdb").absolute()) in " ".join(err.split()).replace(" ", "")
@@ -81,7 +79,7 @@ def test_the_database_is_every_command_s(
     assert "ACCELBENCH_DB" not in os.environ
 
 
-def test_hardware_of_the_project_asks_for_nothing_by_itself(run: Command) -> None:
+def test_hardware_of_the_project_asks_for_nothing_by_itself(run):
     code, _, err = run()
     assert (code, "No model is named" in err) == (2, True)
 
@@ -99,7 +97,7 @@ def test_hardware_of_the_project_asks_for_nothing_by_itself(run: Command) -> Non
         ("x = " + "[" * 5000, "nested deeper"),
     ],
 )
-def test_what_is_wrong_in_it_gets_a_sentence(run: Command, text: str, sentence: str) -> None:
+def test_what_is_wrong_in_it_gets_a_sentence(run, text, sentence):
     FILE.write_text(text, encoding="utf-8")
     code, out, err = run("bert-tiny", "--dry-run")
     assert (code, out) == (2, "")
@@ -108,9 +106,7 @@ def test_what_is_wrong_in_it_gets_a_sentence(run: Command, text: str, sentence: 
     assert "accelbench.toml" in said
 
 
-def test_it_is_looked_for_up_to_the_repository_s_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_looked_for_up_to_the_repository_s_root(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     deep = tmp_path / "repository" / "sub" / "deep"
     deep.mkdir(parents=True)
@@ -128,7 +124,7 @@ def test_it_is_looked_for_up_to_the_repository_s_root(
     assert project_file() == stray
 
 
-def test_the_doctor_says_where_it_is(command: Callable[..., Command]) -> None:
+def test_the_doctor_says_where_it_is(command):
     from accelbench.cli.commands.doctor import _project
 
     command("doctor")

@@ -1,7 +1,5 @@
 """Each quality is said in a phrase: “fixed” told a stranger nothing."""
 
-from __future__ import annotations
-
 import io
 
 from accelbench.core.quality_words import QUALITY_SAID
@@ -20,11 +18,9 @@ ROW = {
 }
 
 
-def test_every_quality_has_a_phrase() -> None:
+def test_qualities():
     assert set(QUALITY_SAID) == set(Quality)
-
-
-def test_a_summary_says_what_fixed_is_where_a_figure_is_fixed() -> None:
+    # A summary says what fixed is where a figure is fixed.
     said = {}
     for quality in (Quality.FIXED, Quality.CONVERGED):
         stream = io.StringIO()

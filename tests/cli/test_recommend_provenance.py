@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from recommend_world import CARD, DB, answer
-from shells import Command
 from stored_rows import store
 
 from accelbench.predict import traces
@@ -27,7 +25,7 @@ def line_of(out: str, name: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("imported")
-def test_a_table_calls_imported_what_others_measured(recommend: Command) -> None:
+def test_a_table_calls_imported_what_others_measured(recommend):
     _, out, _ = recommend("bert-tiny", "--hardware", "cpu,cuda")
     assert "imported" in line_of(out, "cuda")
     assert "measured" not in line_of(out, "cuda")
@@ -38,7 +36,7 @@ def test_a_table_calls_imported_what_others_measured(recommend: Command) -> None
 
 
 @pytest.mark.usefixtures("imported")
-def test_limits_ranks_and_lists_say_it_too(recommend: Command) -> None:
+def test_limits_ranks_and_lists_say_it_too(recommend):
     _, out, _ = recommend("bert-tiny", "--max-latency-ms", "5")
     assert "imported" in line_of(out, "cuda")
     assert _SENTENCE in out
@@ -49,9 +47,7 @@ def test_limits_ranks_and_lists_say_it_too(recommend: Command) -> None:
     assert _SENTENCE in out
 
 
-def test_what_was_measured_here_alone_has_no_such_words(
-    tmp_path: Path, recommend: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_measured_here_alone_has_no_such_words(tmp_path, recommend, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     store(tmp_path / DB, {}, CARD)
     for words in (("bert-tiny",), ("bert-tiny", "--max-latency-ms", "5")):
@@ -60,9 +56,7 @@ def test_what_was_measured_here_alone_has_no_such_words(
         assert "others" not in out.replace("others may", "")
 
 
-def test_a_prediction_says_who_measured_what_it_is_learned_from(
-    tmp_path: Path, command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prediction_says_who_measured_what_it_is_learned_from(tmp_path, command, monkeypatch):
     monkeypatch.setattr(traces, "torch_is_here", lambda: False)
     monkeypatch.setenv("COLUMNS", "200")
     predict = command("predict")

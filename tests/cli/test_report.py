@@ -6,10 +6,9 @@ import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from shells import QUICK, Command, Shell
+from shells import QUICK, Command
 from stored_rows import store
 
 from accelbench.cli.services import report_files
@@ -30,7 +29,7 @@ def some(folder: Path) -> None:
     store(folder / DB, *launches, *fast, run="r1", about={"command": "accelbench run bert-tiny"})
 
 
-def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
+def test_it_is_one_html_file(tmp_path, report):
     some(tmp_path)
     code, out, _ = report()
     assert (code, out) == (0, "report.html\n")
@@ -43,9 +42,7 @@ def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
     assert page.count("<svg ") > 2
 
 
-def test_it_names_the_database_as_it_was_typed(
-    tmp_path: Path, report: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_names_the_database_as_it_was_typed(tmp_path, report, monkeypatch):
     """It began with /home/jane/work/accelbench.duckdb, a name to pass on with it."""
     some(tmp_path)
     for number, (typed, said) in enumerate(
@@ -62,14 +59,14 @@ def test_it_names_the_database_as_it_was_typed(
         assert str(tmp_path) not in page
 
 
-def test_what_a_request_drops_is_said(tmp_path: Path, report: Command) -> None:
+def test_what_a_request_drops_is_said(tmp_path, report):
     some(tmp_path)
     code, out, err = report("--hardware", "cpu", "--precision", "fp32,int8")
     said = "Not shown: precision int8: no result has it beside the rest of what was asked for."
     assert (code, out, err) == (0, "report.html\n", f"{said}\n")
 
 
-def test_what_is_there_is_not_written_over(tmp_path: Path, report: Command) -> None:
+def test_what_is_there_is_not_written_over(tmp_path, report):
     some(tmp_path)
     assert report("--output", "mine.html")[0] == 0
     before = (tmp_path / "mine.html").read_bytes()
@@ -89,9 +86,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, report: Command) -> N
         ("plot", ("--chart", "pareto", "-o", "taken.html")),
     ],
 )
-def test_a_name_that_is_taken_is_refused_before_any_work(
-    tmp_path: Path, command: Callable[..., Command], command_of: str, words: tuple[str, ...]
-) -> None:
+def test_a_name_that_is_taken_is_refused_before_any_work(tmp_path, command, command_of, words):
     """There is no database here: whoever looks for one first says that."""
     (tmp_path / words[-1]).touch()
     code, _, err = command(command_of)(*words)
@@ -108,12 +103,8 @@ def test_a_name_that_is_taken_is_refused_before_any_work(
     ],
 )
 def test_a_suffix_of_another_format_is_refused_with_the_formats(
-    tmp_path: Path,
-    command: Callable[..., Command],
-    command_of: str,
-    words: tuple[str, ...],
-    formats: tuple[str, ...],
-) -> None:
+    tmp_path, command, command_of, words, formats
+):
     code, _, err = command(command_of)(*words)
     assert code == 2
     assert words[-1] in err
@@ -121,7 +112,7 @@ def test_a_suffix_of_another_format_is_refused_with_the_formats(
     assert not (tmp_path / words[-1]).exists()
 
 
-def test_markdown_has_its_pictures_beside_it(tmp_path: Path, report: Command) -> None:
+def test_markdown_has_its_pictures_beside_it(tmp_path, report):
     some(tmp_path)
     code, out, _ = report("--output", "there/mine.md")
     assert code == 0
@@ -134,7 +125,7 @@ def test_markdown_has_its_pictures_beside_it(tmp_path: Path, report: Command) ->
     assert (tmp_path / "there/mine-charts/hardware-latency.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_it_is_narrowed_down(tmp_path: Path, report: Command) -> None:
+def test_it_is_narrowed_down(tmp_path, report):
     some(tmp_path)
     assert report("--hardware", "cpu", "--output", "cpu.html")[0] == 0
     assert "on cuda" not in (tmp_path / "cpu.html").read_text(encoding="utf-8")
@@ -143,9 +134,7 @@ def test_it_is_narrowed_down(tmp_path: Path, report: Command) -> None:
     assert (code, (tmp_path / "rocm.html").exists()) == (4, False), err
 
 
-def test_other_machines_and_sources_are_named_with_their_reports(
-    tmp_path: Path, report: Command
-) -> None:
+def test_other_machines_and_sources_are_named_with_their_reports(tmp_path, report):
     some(tmp_path)
     card = {"environment": {"machine": "lab", "cpu": "Another", "cpus_logical": 8}}
     early = {"started_at": "2025-01-01T00:00:00.000000Z"}
@@ -163,7 +152,7 @@ def test_other_machines_and_sources_are_named_with_their_reports(
     assert "Another" in (tmp_path / "one.md").read_text(encoding="utf-8").splitlines()[2]
 
 
-def test_it_is_of_a_run_by_its_label(tmp_path: Path, report: Command) -> None:
+def test_it_is_of_a_run_by_its_label(tmp_path, report):
     some(tmp_path)
     later = {"case_id": "c1", "model": "vit-tiny", "started_at": "2026-02-01T00:00:00.000000Z"}
     store(tmp_path / DB, later, run="r2", about={"label": "pr"})
@@ -173,15 +162,7 @@ def test_it_is_of_a_run_by_its_label(tmp_path: Path, report: Command) -> None:
     assert report("--run", "nobody", "--output", "x.html")[0] == 2
 
 
-def test_of_result_files_too(tmp_path: Path, report: Command, command: Any) -> None:
-    some(tmp_path)
-    assert command("db")("export", "all.json")[0] == 0
-    (tmp_path / DB).unlink()
-    assert report("--json-path", "all.json")[0] == 0
-    assert "4.05× as long" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_the_same_again_is_the_same(tmp_path: Path, report: Command) -> None:
+def test_the_same_again_is_the_same(tmp_path, report):
     """Whatever order the store hands results out in: the same cells, the same choices."""
     cells = [
         {
@@ -208,9 +189,7 @@ def test_the_same_again_is_the_same(tmp_path: Path, report: Command) -> None:
     assert first == second
 
 
-def test_an_export_of_several_runs_says_what_the_database_does(
-    tmp_path: Path, report: Command, command: Any
-) -> None:
+def test_an_export_of_several_runs_says_what_the_database_does(tmp_path, report, command):
     some(tmp_path)
     later = {"case_id": "c1", "latency_p50_ms": 5.0, "latency_mean_ms": 5.0}
     launches = [
@@ -237,16 +216,14 @@ def test_an_export_of_several_runs_says_what_the_database_does(
     assert "lab (A processor, 2 CPUs, 16 GiB)" in whole
 
 
-def test_a_report_is_of_files_or_of_a_database_and_has_a_name(
-    tmp_path: Path, report: Command
-) -> None:
+def test_a_report_is_of_files_or_of_a_database_and_has_a_name(tmp_path, report):
     some(tmp_path)
     for words in (("--json-path", "a.json", "--db", DB), ("--output", "x.pdf"), ("--output", "-")):
         assert report(*words)[0] == 2
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(("x", "-"))] == []
 
 
-def test_a_run_leaves_its_report_and_its_charts(shell: Shell) -> None:
+def test_a_run_leaves_its_report_and_its_charts(shell):
     done = shell("bert-tiny", "--batch-sizes", "1,2", "--output-dir", "out", "--create-report",
                  *QUICK)  # fmt: skip
     (page,) = shell.work.glob("out/report-*.html")
@@ -255,15 +232,13 @@ def test_a_run_leaves_its_report_and_its_charts(shell: Shell) -> None:
     assert (shell.work / "out/visualizations/latency-by-batch.png").is_file()
 
 
-def test_a_run_without_a_database_has_one_too(shell: Shell) -> None:
+def test_a_run_without_a_database_has_one_too(shell):
     shell("bert-tiny", "--batch-sizes", "1", "--no-database", "--create-report", *QUICK)
     (page,) = shell.work.glob("report-*.html")
     assert "bert-tiny" in page.read_text(encoding="utf-8")
 
 
-def test_what_cannot_be_drawn_is_refused_before_it_is_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_cannot_be_drawn_is_refused_before_it_is_measured(monkeypatch):
     monkeypatch.setattr(draw, "find_spec", lambda name: None)
     with pytest.raises(Exception, match="--create-report needs the package vl-convert-python"):
         report_files.refuse_undrawable()

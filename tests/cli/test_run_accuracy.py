@@ -82,9 +82,7 @@ def rows_of(text: str) -> list[Mapping[str, Any]]:
     return rows
 
 
-def test_what_int8_costs_is_told_to_the_sample(
-    run: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_int8_costs_is_told_to_the_sample(run, monkeypatch, capsys):
     model, data = classifier(Path())
     code, out, err = run(
         "mine.onnx", "--data", "held-out.npz", "--hardware", "cpu", "--precision", "fp32,int8",
@@ -121,7 +119,7 @@ def test_what_int8_costs_is_told_to_the_sample(
     assert f"{100 * right['int8'].sum() / COUNT:.1f} %" in out
 
 
-def test_a_graph_of_one_batch_answers_every_sample(run: Command) -> None:
+def test_a_graph_of_one_batch_answers_every_sample(run):
     model, data = classifier(Path(), batch=4)
     arrays = dict(np.load(data))
     np.savez(data, x=arrays["x"][:10], labels=arrays["labels"][:10])
@@ -138,9 +136,7 @@ def test_a_graph_of_one_batch_answers_every_sample(run: Command) -> None:
     assert row["accuracy_per_sample"] == right.astype(float).tolist()
 
 
-def test_the_table_says_it_with_its_interval_and_a_wrong_label_leaves_the_time(
-    run: Command,
-) -> None:
+def test_the_table_says_it_with_its_interval_and_a_wrong_label_leaves_the_time(run):
     _, data = classifier(Path())
     words = ("mine.onnx", "--data", "held-out.npz", "--hardware", "cpu", "--batch-sizes", "8")
     code, out, err = run(*words, "--accuracy", "f1", "--accuracy-samples", "100", *FAST)
@@ -160,7 +156,7 @@ def test_the_table_says_it_with_its_interval_and_a_wrong_label_leaves_the_time(
     assert any(why in warning for warning in row["warnings"])
 
 
-def test_pictures_in_class_folders_are_answered_as_their_recipe_says(run: Command) -> None:
+def test_pictures_in_class_folders_are_answered_as_their_recipe_says(run):
     """The mean colour is the class; three pictures lie in a folder that they are not of."""
     nodes = [
         helper.make_node("GlobalAveragePool", ["pixels"], ["mean"]),
@@ -197,7 +193,7 @@ def test_pictures_in_class_folders_are_answered_as_their_recipe_says(run: Comman
     assert (code, "Known: imagenet, half, unit, bytes" in err) == (2, True)
 
 
-def test_what_cannot_be_measured_is_refused_before_anything_runs(run: Command) -> None:
+def test_what_cannot_be_measured_is_refused_before_anything_runs(run):
     classifier(Path())
     np.savez("bare.npz", x=np.zeros((4, SIZE), np.float32))
     code, _, err = run("mine.onnx", "--data", "bare.npz")

@@ -84,7 +84,7 @@ def classifier() -> tuple[Any, Any]:
     return table, last
 
 
-def test_labelled_text_is_counted_as_numpy_counts_it(run: Command) -> None:
+def test_labelled_text_is_counted_as_numpy_counts_it(run):
     table, last = classifier()
     tokens = tokenizer()
     random = np.random.default_rng(3)
@@ -111,7 +111,7 @@ def test_labelled_text_is_counted_as_numpy_counts_it(run: Command) -> None:
     assert row["accuracy_low"] < row["accuracy"] < row["accuracy_high"]
 
 
-def test_plain_text_has_the_perplexity_that_numpy_gives_it(run: Command) -> None:
+def test_plain_text_has_the_perplexity_that_numpy_gives_it(run):
     random = np.random.default_rng(4)
     table = random.standard_normal((len(WORDS), len(WORDS))).astype(np.float32)
     save(
@@ -138,7 +138,7 @@ def test_plain_text_has_the_perplexity_that_numpy_gives_it(run: Command) -> None
     assert row["evidence"]["details"]["accuracy"]["tokens"] == len(losses)
 
 
-def test_a_table_that_is_none_and_a_recipe_that_is_none_are_refused_first(run: Command) -> None:
+def test_a_table_that_is_none_and_a_recipe_that_is_none_are_refused_first(run):
     classifier()
     Path("reviews.csv").write_text("text,sentiment\nfine,1\n", encoding="utf-8")
     code, _, err = run("mine.onnx", "--data", "reviews.csv")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import QUICK, Command, Shell
+from shells import QUICK
 from stored_rows import store
 
 DB = "accelbench.duckdb"
 CASE = ("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")
 
 
-def test_arms_are_measured_shown_stored_and_judged(shell: Shell) -> None:
+def test_arms_are_measured_shown_stored_and_judged(shell):
     done = shell(*CASE, "--against", "scripted.pace=fast", "--threshold", "0.1")
     assert done.returncode == 0, done.stderr
     assert "10 measurements" in done.stdout  # five launches of each, where nobody says
@@ -33,7 +31,7 @@ def test_arms_are_measured_shown_stored_and_judged(shell: Shell) -> None:
     shell(*CASE, *few, code=4)
 
 
-def test_own_code_of_a_commit_is_measured_as_it_is_there(shell: Shell) -> None:
+def test_own_code_of_a_commit_is_measured_as_it_is_there(shell):
     """A wait of 20 ms against one of 1 ms, in a module beside the benchmark."""
     bench = "from waits import work\n\ndef step():\n    work()\n\nstep.example_inputs = ()\n"
     (shell.work / "bench.py").write_text(bench)
@@ -50,7 +48,7 @@ def test_own_code_of_a_commit_is_measured_as_it_is_there(shell: Shell) -> None:
     assert median["this"] > 5 * median["commit:HEAD~1"]
 
 
-def test_a_commit_whose_code_is_not_measured_is_refused_before_a_run_begins(shell: Shell) -> None:
+def test_a_commit_whose_code_is_not_measured_is_refused_before_a_run_begins(shell):
     bench = shell.work / "bench.py"
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run([*git, "init", "-q"], cwd=shell.work, check=True)
@@ -64,7 +62,7 @@ def test_a_commit_whose_code_is_not_measured_is_refused_before_a_run_begins(shel
     assert not list(shell.work.rglob("*.jsonl"))
 
 
-def test_a_dry_run_says_both(shell: Shell) -> None:
+def test_a_dry_run_says_both(shell):
     done = shell(*CASE, "--against", "threads=1", "--dry-run")
     assert "1 case × 5 launches, in turns with threads=1;" in " ".join(done.stdout.split())
 
@@ -83,13 +81,7 @@ def test_a_dry_run_says_both(shell: Shell) -> None:
         (("--threshold", "0.1"), "--threshold requires --against"),
     ],
 )
-def test_wrong_words_are_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    command: Callable[..., Command],
-    words: tuple[str, ...],
-    said: str,
-) -> None:
+def test_wrong_words_are_refused(tmp_path, monkeypatch, command, words, said):
     (tmp_path / "script.json").write_text("{}")
     monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
     case = [one for one in CASE if one != "--benchmark-only"]
@@ -109,9 +101,7 @@ def launches(factor: float, arm: str, **changes: Any) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_check_holds_the_arms_of_a_run_against_each_other(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
+def test_check_holds_the_arms_of_a_run_against_each_other(tmp_path, command):
     shell = command("check")
     store(tmp_path / DB, *launches(1.0, ""), run="plain")
     assert shell()[0] == 2
@@ -129,7 +119,7 @@ def test_check_holds_the_arms_of_a_run_against_each_other(
     assert (code, "--rerun is of a --baseline" in err) == (2, True)
 
 
-def test_the_other_arm_speaks_nowhere_else(tmp_path: Path, command: Callable[..., Command]) -> None:
+def test_the_other_arm_speaks_nowhere_else(tmp_path, command):
     """It may be of another commit: history, comparisons and checks know this arm alone."""
     for number in range(4):
         moment = {"started_at": f"2026-01-{number + 2:02d}T03:04:05.000000Z"}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from shells import SCRIPTED, Command, Shell
+from shells import SCRIPTED, Shell
 
-from accelbench.cli.commands import run
 from accelbench.store.database import Database
 
 
@@ -18,7 +15,7 @@ def planned(shell: Shell, *words: str) -> list[tuple[str, str, int]]:
     return [(c["model"], c["precision"], c["batch_size"]) for c in document["cases"]]
 
 
-def test_lists_take_commas_spaces_and_repetition(shell: Shell) -> None:
+def test_lists_take_commas_spaces_and_repetition(shell):
     expected = [
         (model, precision, batch)
         for model in ("bert-tiny", "vit-tiny")
@@ -34,7 +31,7 @@ def test_lists_take_commas_spaces_and_repetition(shell: Shell) -> None:
         assert planned(shell, *words.split(), *SCRIPTED) == expected, words
 
 
-def test_the_documents_spellings_work(shell: Shell) -> None:
+def test_the_documents_spellings_work(shell):
     done = shell(
         *("--device", "cpu", "--model-id", "bert-tiny", "--batch-size", "1", "--save"),
         *("--db-path", "mine.duckdb", "--framework", "scripted", "--json", "--quiet"),
@@ -44,7 +41,7 @@ def test_the_documents_spellings_work(shell: Shell) -> None:
     assert len(Database(shell.work / "mine.duckdb").results()) == 1
 
 
-def test_a_dry_run_writes_nothing_and_says_what_would_be(shell: Shell) -> None:
+def test_a_dry_run_writes_nothing_and_says_what_would_be(shell):
     done = shell("bert-tiny", "--batch-sizes", "1", "8", "--dry-run", *SCRIPTED)
     assert not list(shell.work.iterdir())
     assert "batch 8" in done.stdout
@@ -62,20 +59,13 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be(shell: Shell) -> None:
     ],
 )
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_dry_run_ends_as_the_run_would(
-    command: Callable[..., Command],
-    words: tuple[str, ...],
-    code: int,
-    more: tuple[str, ...],
-) -> None:
+def test_a_dry_run_ends_as_the_run_would(command, words, code, more):
     batch = () if "--batch-sizes" in words else ("--batch-sizes", "1")
     asked = ("bert-tiny", *batch, "--framework", "pytorch", *words)
     assert command("run")(*asked, "--dry-run", *more)[0] == code
 
 
-def test_a_dry_run_says_that_a_busy_machine_takes_longer(
-    command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_dry_run_says_that_a_busy_machine_takes_longer(command, monkeypatch, tmp_path):
     monkeypatch.setattr(run, "busy_warning", lambda now: "The machine is busy.")
     (tmp_path / "script.json").write_text("{}", encoding="utf-8")
     monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
@@ -86,7 +76,7 @@ def test_a_dry_run_says_that_a_busy_machine_takes_longer(
     assert "The machine is busy." in command("run").json(*words)["notes"]
 
 
-def test_a_limit_takes_the_first_cases_and_says_so(shell: Shell) -> None:
+def test_a_limit_takes_the_first_cases_and_says_so(shell):
     document = json.loads(
         shell("bert-tiny", "--limit", "2", "--dry-run", "--json", *SCRIPTED).stdout
     )

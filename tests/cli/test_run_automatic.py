@@ -17,7 +17,7 @@ def plan(shell: Shell, *words: str) -> Any:
     return json.loads(shell(*words, "--dry-run", "--json").stdout)
 
 
-def test_the_plan_shows_what_was_chosen_and_why(shell: Shell) -> None:
+def test_the_plan_shows_what_was_chosen_and_why(shell):
     found = plan(shell, "bert-tiny", "--hardware", "auto", *SMALL)
     (case,) = found["cases"]
     (note,) = [n for n in found["notes"] if n.startswith("bert-tiny fp32 inference is measured on")]
@@ -25,7 +25,7 @@ def test_the_plan_shows_what_was_chosen_and_why(shell: Shell) -> None:
     assert case["status"] == "planned"
 
 
-def test_every_model_and_mode_has_a_choice_of_its_own(shell: Shell) -> None:
+def test_every_model_and_mode_has_a_choice_of_its_own(shell):
     words = ("--hardware", "AUTO", "--mode", "both", "--framework", "pytorch", "--batch-sizes", "1")
     found = plan(shell, "bert-tiny", "resnet-tiny", *words)
     # Beside other work a note says that the machine is busy.
@@ -37,7 +37,7 @@ def test_every_model_and_mode_has_a_choice_of_its_own(shell: Shell) -> None:
     ]
 
 
-def test_it_is_measured_there_and_the_run_remembers_why(shell: Shell) -> None:
+def test_it_is_measured_there_and_the_run_remembers_why(shell):
     done = shell("bert-tiny", "--hardware", "auto", "--json", *SMALL)
     (result,) = json.loads(done.stdout)["results"]
     assert result["status"] == "ok"
@@ -48,12 +48,12 @@ def test_it_is_measured_there_and_the_run_remembers_why(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("form", [("--db", "mine.duckdb"), ("--no-database",), ()])
-def test_it_needs_no_results_to_choose_by(shell: Shell, form: tuple[str, ...]) -> None:
+def test_it_needs_no_results_to_choose_by(shell, form):
     done = shell("bert-tiny", "--hardware", "auto", *SMALL, *form)
     assert "Total configurations: 1 (1 ok)" in done.stdout
 
 
-def test_the_documents_spellings_of_the_runner_are_taken(shell: Shell) -> None:
+def test_the_documents_spellings_of_the_runner_are_taken(shell):
     words = ("--multiple-models", "--model-families", "embedding,vision", "--set", "small")
     found = plan(shell, *words, "--hardware", "auto", *SMALL)
     models = {case["model"] for case in found["cases"]}
@@ -71,13 +71,11 @@ def test_the_documents_spellings_of_the_runner_are_taken(shell: Shell) -> None:
         (("--hardware", "cpu", "--model-family", "vision"), "No model is left after the filters"),
     ],
 )
-def test_what_contradicts_itself_is_refused(
-    shell: Shell, words: tuple[str, ...], said: str
-) -> None:
+def test_what_contradicts_itself_is_refused(shell, words, said):
     assert said in shell.refused("bert-tiny", *words, "--no-database", code=2)
 
 
-def test_nothing_is_left_of_a_plan_that_is_only_shown(shell: Shell) -> None:
+def test_nothing_is_left_of_a_plan_that_is_only_shown(shell):
     before = shell.listing()
     plan(shell, "bert-tiny", "--hardware", "auto", *SMALL)
     assert shell.listing() == before

@@ -1,21 +1,16 @@
 """`accelbench run` and `hardware` with a browser that is named and not there."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
-from shells import Command, Here
+from shells import Command
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 
 
 def test_an_option_that_leads_nowhere_is_refused_before_anything_is_measured(
-    shell: Here, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+    shell, monkeypatch, capfd
+):
     words = ("resnet-tiny", "--hardware", "webgpu", "--browser", "/nowhere", "--no-database")
     said = "There is no browser at '/nowhere'. Give the program's path."
     assert said in shell.refused(*words, code=EXIT_USAGE)
@@ -25,8 +20,8 @@ def test_an_option_that_leads_nowhere_is_refused_before_anything_is_measured(
 
 
 def test_a_name_in_the_environment_that_leads_nowhere_ends_each_case_with_what_to_do(
-    command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    command, monkeypatch, tmp_path
+):
     monkeypatch.setenv(BROWSER_VARIABLE, str(tmp_path / "gone"))
     monkeypatch.chdir(tmp_path)
     words = ("resnet-tiny", "--hardware", "wasm", "--batch-sizes", "1", "--no-database")

@@ -88,14 +88,14 @@ def ran(run: Command, *words: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_module_is_measured_on_another_engine_and_verified(run: Command) -> None:
+def test_a_module_is_measured_on_another_engine_and_verified(run):
     (row,) = ran(run, "net.py:make", "--framework", "onnxruntime", "--hardware", "cpu", *FEW)
     assert (row["status"], row["verification"]) == ("ok", "ok")
     assert row["weights"] == "code"
     assert row["weights_digest"]
 
 
-def test_a_callable_is_timed_and_held_against_its_reference(run: Command) -> None:
+def test_a_callable_is_timed_and_held_against_its_reference(run):
     words = ("ops.py:product", "--hardware", "cpu", *FEW, *XY, "--reference")
     (row,) = ran(run, *words, "summed")
     assert (row["runtime"], row["status"], row["verification"]) == ("python", "ok", "ok")
@@ -107,7 +107,7 @@ def test_a_callable_is_timed_and_held_against_its_reference(run: Command) -> Non
     assert code != 0
 
 
-def test_a_reference_is_called_with_the_example_of_what_it_is_of(run: Command) -> None:
+def test_a_reference_is_called_with_the_example_of_what_it_is_of(run):
     (row,) = ran(run, "ops.py:twice", "--hardware", "cpu", *FEW[:-2])
     assert (row["status"], row["verification"]) == ("ok", "ok"), row["nulls"]
     _, out, _ = run("ops.py:more_than_twice", "--hardware", "cpu", *FEW[:-2], "--json")
@@ -115,7 +115,7 @@ def test_a_reference_is_called_with_the_example_of_what_it_is_of(run: Command) -
     assert (row["status"], row["verification"]) == ("failed", "failed")
 
 
-def test_setup_is_called_and_each_call_has_its_own_arguments(run: Command) -> None:
+def test_setup_is_called_and_each_call_has_its_own_arguments(run):
     (row,) = ran(run, "ops.py:Sorter", "--hardware", "cpu", *FEW[:-2])
     assert (row["status"], row["verification"]) == ("ok", "reference")
     assert Path("up").exists()
@@ -123,12 +123,12 @@ def test_setup_is_called_and_each_call_has_its_own_arguments(run: Command) -> No
     assert any(text.startswith(changed) for text in row["warnings"])
 
 
-def test_what_returns_nothing_is_timed_and_nothing_of_it_is_checked(run: Command) -> None:
+def test_what_returns_nothing_is_timed_and_nothing_of_it_is_checked(run):
     (row,) = ran(run, "ops.py:nothing", "--hardware", "cpu", *FEW[:-2])
     assert (row["status"], row["self_check"]) == ("ok", "not_done")
 
 
-def test_what_is_imported_late_is_said_to_be_in_no_digest(run: Command) -> None:
+def test_what_is_imported_late_is_said_to_be_in_no_digest(run):
     Path("late_help.py").write_text("def add(x):\n    return x + 1\n")
     (row,) = ran(run, "ops.py:helped", "--hardware", "cpu", *FEW[:-2])
     late = "late_help.py was imported during a call: weights_digest does not cover it"
@@ -137,7 +137,7 @@ def test_what_is_imported_late_is_said_to_be_in_no_digest(run: Command) -> None:
     assert not any("imported" in text for text in row["warnings"])
 
 
-def test_work_that_is_not_done_on_return_is_refused(run: Command) -> None:
+def test_work_that_is_not_done_on_return_is_refused(run):
     code, out, _ = run("ops.py:lazy", "--hardware", "cpu", *FEW[:-2], "--json")
     (row,) = json.loads(out)["results"]
     assert code == 1
@@ -145,13 +145,13 @@ def test_work_that_is_not_done_on_return_is_refused(run: Command) -> None:
     assert "an iterator (map)" in row["message"]
 
 
-def test_that_code_runs_is_said(run: Command) -> None:
+def test_that_code_runs_is_said(run):
     _, out, _ = run("net.py:make", "--hardware", "cpu", "--dry-run")
     told = "net.py:make is your own code, a torch module: net.py was run to look at it, and runs"
     assert told in " ".join(out.split())
 
 
-def test_a_plan_file_runs_no_code(run: Command) -> None:
+def test_a_plan_file_runs_no_code(run):
     Path("plan.yaml").write_text("models: [net.py:make]\n")
     code, _, err = run("plan.yaml", "--dry-run")
     assert code == 2
@@ -169,7 +169,7 @@ def test_a_plan_file_runs_no_code(run: Command) -> None:
         (("net.py:make", "--input", "z=0..3"), "has no input 'z'"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(run: Command, words: tuple[str, ...], says: str) -> None:
+def test_what_cannot_be_is_one_sentence(run, words, says):
     code, _, err = run(*words, "--dry-run")
     assert code == 2
     assert says in err
@@ -184,16 +184,14 @@ def test_what_cannot_be_is_one_sentence(run: Command, words: tuple[str, ...], sa
         (("ops.py:product", "--precision", "fp16", *XY), "does not run fp16"),
     ],
 )
-def test_a_case_that_cannot_be_says_why(run: Command, words: tuple[str, ...], says: str) -> None:
+def test_a_case_that_cannot_be_says_why(run, words, says):
     _, out, _ = run(*words, "--hardware", "cpu", "--dry-run", "--json")
     reasons = [case["reason"] for case in json.loads(out)["cases"]]
     assert reasons
     assert all(says in reason for reason in reasons)
 
 
-def test_a_factory_that_never_returns_ends_with_its_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_factory_that_never_returns_ends_with_its_limit(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run = Command("run", monkeypatch, capsys)  # which looks at it in a process
     Path("slow.py").write_text("import time\ndef make():\n    time.sleep(600)\n")

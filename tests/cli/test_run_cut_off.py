@@ -12,14 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import QUICK, SCRIPTED, Shell, ended
+from shells import QUICK, SCRIPTED, ended
 
 from accelbench.core.facts import RESULT
 from accelbench.store.database import Database
 from accelbench.store.journal import read
 
 
-def test_a_reader_that_goes_away_ends_the_run_as_ctrl_c_does(shell: Shell) -> None:
+def test_a_reader_that_goes_away_ends_the_run_as_ctrl_c_does(shell):
     process = shell.start("bert-tiny", "--batch-sizes", "1,2", *QUICK)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -34,7 +34,7 @@ def test_a_reader_that_goes_away_ends_the_run_as_ctrl_c_does(shell: Shell) -> No
     assert ("Go on with" in said) == bool(shell.journals())
 
 
-def test_a_full_disk_ends_in_a_sentence_and_what_was_announced_is_kept(shell: Shell) -> None:
+def test_a_full_disk_ends_in_a_sentence_and_what_was_announced_is_kept(shell):
     words = ("bert-tiny", "--batch-sizes", "1,2,3,4", "--no-database", *QUICK)
     shell(*words, "--quiet")
     (journal,) = shell.journals()
@@ -79,9 +79,10 @@ def press(process: subprocess.Popen[str], after: str, how: Callable[[], None]) -
 SLOW = (*SCRIPTED, "--iterations", "400", "--warmup", "1", "--batch-sizes", "1,2")
 
 
-@pytest.mark.parametrize("which", ["conductor", "terminal", "SIGTERM"])
-@pytest.mark.parametrize("after", ["[1/2]", "[2/2]"])
-def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(shell: Shell, which: str, after: str) -> None:
+@pytest.mark.parametrize(
+    ("which", "after"), [("conductor", "[2/2]"), ("terminal", "[1/2]"), ("SIGTERM", "[2/2]")]
+)
+def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(shell, which, after):
     shell.script(real=True, step_ns=3_000_000)
     process = shell.start("bert-tiny", *SLOW, "--db", "mine.duckdb", start_new_session=True)
 
@@ -113,7 +114,7 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(shell: Shell, which: str, aft
     assert len(database.results()) == 2
 
 
-def test_ctrl_c_while_an_engine_is_being_imported_is_clean(shell: Shell) -> None:
+def test_ctrl_c_while_an_engine_is_being_imported_is_clean(shell):
     process = shell.start("bert-tiny", "--batch-sizes", "1", "--no-database", "--hardware", "cpu")
     out, err = press(process, "[1/1]", lambda: os.kill(process.pid, signal.SIGINT))
     assert process.returncode == 130, (out, err)
@@ -124,12 +125,7 @@ def test_ctrl_c_while_an_engine_is_being_imported_is_clean(shell: Shell) -> None
 
 
 @pytest.mark.parametrize("where", ["cli.services.running.prepare", "run.execute.environment"])
-def test_ctrl_c_before_the_first_case_is_clean(
-    shell: Shell,
-    where: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_ctrl_c_before_the_first_case_is_clean(shell, where, monkeypatch, capfd):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -156,7 +152,7 @@ except typer.Exit as end:
 """
 
 
-def test_an_interrupt_becomes_an_exit_code_whatever_typer_makes_of_it() -> None:
+def test_an_interrupt_becomes_an_exit_code_whatever_typer_makes_of_it():
     # In a process of its own: tests that load OpenVINO themselves leave SIGTERM deadly in theirs.
     done = subprocess.run(
         [sys.executable, "-c", TERMINATED], capture_output=True, text=True, timeout=60
@@ -164,7 +160,7 @@ def test_an_interrupt_becomes_an_exit_code_whatever_typer_makes_of_it() -> None:
     assert (done.returncode, done.stdout) == (0, "exit code 130\n"), done.stderr
 
 
-def test_the_resume_hint_names_every_place(shell: Shell) -> None:
+def test_the_resume_hint_names_every_place(shell):
     from accelbench.cli.services.running import OutputPlaces, resume_hint
 
     hint = resume_hint(

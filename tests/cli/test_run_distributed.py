@@ -1,10 +1,6 @@
 """`accelbench run --distributed`: measured and stored from end to end, or refused with a reason."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -18,7 +14,7 @@ TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
 
 
 @pytest.mark.timeout(600)
-def test_two_processes_are_measured_beside_one(command: Callable[..., Any]) -> None:
+def test_two_processes_are_measured_beside_one(command):
     words = [*TRAINED, "--gpu-count", "2", "--hardware", "cpu", "--batch-sizes", "4"]
     words += ["--sequence-lengths", "16", "--iterations", "3", "--warmup", "1"]
     code, out, err = command("run")(*words, "--json", "--db", "store.duckdb")
@@ -45,7 +41,7 @@ BRIEF = ("--iterations", "3", "--warmup", "1", "--no-baseline", "--json", "--db"
 
 
 @pytest.mark.timeout(600)
-def test_two_devices_of_jax_make_a_step(command: Callable[..., Any]) -> None:
+def test_two_devices_of_jax_make_a_step(command):
     pytest.importorskip("jax")
     words = [*TRAINED, "--framework", "jax", "--processes", "2", "--hardware", "cpu"]
     words += ["--batch-sizes", "4", "--sequence-lengths", "16"]
@@ -63,7 +59,7 @@ def test_two_devices_of_jax_make_a_step(command: Callable[..., Any]) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_two_processes_write_tokens_by_tensor_parallelism(command: Callable[..., Any]) -> None:
+def test_two_processes_write_tokens_by_tensor_parallelism(command):
     words = ["llama-tiny", "--distributed", "--processes", "2", "--strategy", "tp"]
     words += ["--hardware", "cpu", "--batch-sizes", "1", "--new-tokens", "4"]
     words += ["--prompt-tokens", "8"]
@@ -92,9 +88,7 @@ def test_two_processes_write_tokens_by_tensor_parallelism(command: Callable[...,
         ((*TRAINED, "--nnodes", "2"), "Give --rdzv-endpoint HOST:PORT"),
     ],
 )
-def test_words_that_make_no_sense_are_refused(
-    words: tuple[str, ...], said: str, command: Callable[..., Any]
-) -> None:
+def test_words_that_make_no_sense_are_refused(words, said, command):
     code, _, err = command("run")(*words)
     assert code == EXIT_USAGE
     assert said in " ".join(err.split())
@@ -108,9 +102,7 @@ def test_words_that_make_no_sense_are_refused(
         (("--mode", "both"), {"inference", "training"}),
     ],
 )
-def test_distributed_means_training_unless_a_mode_is_named(
-    words: tuple[str, ...], modes: set[str], command: Callable[..., Any]
-) -> None:
+def test_distributed_means_training_unless_a_mode_is_named(words, modes, command):
     # Document 003 writes: --model gpt2 --distributed --gpu-count 4 --max-memory-gb 16
     guide = ("--model", "gpt2", "--distributed", "--gpu-count", "4", "--max-memory-gb", "16")
     code, out, _ = command("run")(*guide, "--hardware", "cpu", *words, "--dry-run", "--json")
@@ -120,7 +112,7 @@ def test_distributed_means_training_unless_a_mode_is_named(
     assert (TRAINING_NOTE in document["notes"]) is not bool(words)
 
 
-def test_whoever_counts_gpus_means_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_counts_gpus_means_gpus(monkeypatch):
     monkeypatch.setattr(resolved_values, "platforms", tuple)
     spec = RunSpec(distributed=True, gpu_count=4)
     assert request_of(spec, ()).hardware == ("gpu",)
@@ -128,14 +120,14 @@ def test_whoever_counts_gpus_means_gpus(monkeypatch: pytest.MonkeyPatch) -> None
     assert request_of(spec.with_values(gpu_count=None, processes=4), ()).hardware == ()
 
 
-def test_what_is_absent_is_refused_and_not_replaced(command: Callable[..., Any]) -> None:
+def test_what_is_absent_is_refused_and_not_replaced(command):
     words = (*TRAINED, "--gpu-count", "4", "--hardware", "mps", "--dry-run")
     code, out, _ = command("run")(*words)
     assert code == EXIT_ENVIRONMENT
     assert "unsupported" in out
 
 
-def test_the_plan_says_what_was_chosen(command: Callable[..., Any]) -> None:
+def test_the_plan_says_what_was_chosen(command):
     words = (*TRAINED, "--processes", "2", "--hardware", "cpu", "--batch-sizes", "8")
     code, out, _ = command("run")(*words, "--max-memory-gb", "0.11", "--dry-run")
     assert code == EXIT_OK

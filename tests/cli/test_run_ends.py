@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from shells import QUICK, Shell, ended
+from shells import QUICK, ended
 
 from accelbench.core.protocols import Support
 from accelbench.engines.scripted import ScriptedRuntime
@@ -24,22 +24,20 @@ from accelbench.run.plan import expand
         ([{"how": "oom", "when": "step", "batch": 1}], 1, ["out_of_memory", "skipped"]),
     ],
 )
-def test_the_exit_code_tells_how_it_went(
-    shell: Shell, faults: list[dict[str, Any]], code: int, statuses: list[str]
-) -> None:
+def test_the_exit_code_tells_how_it_went(shell, faults, code, statuses):
     shell.script(faults=faults)
     done = shell("bert-tiny", "--batch-sizes", "1,2", "--json", *QUICK, code=code)
     assert [row["status"] for row in json.loads(done.stdout)["results"]] == statuses
 
 
-def test_a_batch_that_no_machine_holds_is_out_of_memory_at_once(shell: Shell) -> None:
+def test_a_batch_that_no_machine_holds_is_out_of_memory_at_once(shell):
     done = shell("bert-tiny", "--batch-sizes", str(10**9), "--json", *QUICK, code=1)
     (row,) = json.loads(done.stdout)["results"]
     assert (row["status"], row["reason"]) == ("out_of_memory", "out_of_memory_estimated")
     assert re.search(r"batch \d+ fits", row["advice"])
 
 
-def test_hardware_that_is_not_here_is_unsupported_not_replaced(shell: Shell) -> None:
+def test_hardware_that_is_not_here_is_unsupported_not_replaced(shell):
     done = shell(
         *("bert-tiny", "--framework", "scripted", "--hardware", "tpu", "--batch-sizes", "1"),
         "--json",
@@ -54,8 +52,8 @@ def test_hardware_that_is_not_here_is_unsupported_not_replaced(shell: Shell) -> 
 
 
 def test_where_no_engine_can_start_it_is_the_surroundings_that_are_at_fault(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+    shell, monkeypatch, capfd
+):
     runtime = ScriptedRuntime({})
     runtime.info = dataclasses.replace(runtime.info, name="never-registered")
     monkeypatch.chdir(shell.work)
@@ -71,7 +69,7 @@ def absent(document: Any) -> list[tuple[str, str]]:
     return [(one["kind"], one["name"]) for one in document.get("unmeasured", [])]
 
 
-def test_a_platform_that_was_named_and_gave_nothing_is_said_and_ends_with_3(shell: Shell) -> None:
+def test_a_platform_that_was_named_and_gave_nothing_is_said_and_ends_with_3(shell):
     words = ("bert-tiny", "--framework", "scripted", "--batch-sizes", "1", "--iterations", "5")
     done = shell(*words, "--warmup", "1", "--hardware", "cpu,tpu", "--json", code=3)
     document = json.loads(done.stdout)
@@ -95,9 +93,7 @@ class Refusing(ScriptedRuntime):
         return Support(False, "package_missing", "no engine is here", "Install one.")
 
 
-def test_a_precision_that_was_named_and_gave_nothing_ends_with_3(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_precision_that_was_named_and_gave_nothing_ends_with_3(shell, monkeypatch):
     runtime = Refusing({})
     runtime.refused = ("bf16",)
     monkeypatch.setattr(expand, "installed_runtimes", lambda: {"scripted": runtime})
@@ -107,16 +103,14 @@ def test_a_precision_that_was_named_and_gave_nothing_ends_with_3(
     assert "Nothing was measured in bf16: no engine is here. Install one." in done.stderr
 
 
-def test_a_case_that_failed_is_an_answer_whatever_else_there_is_none_of(shell: Shell) -> None:
+def test_a_case_that_failed_is_an_answer_whatever_else_there_is_none_of(shell):
     shell.script(faults=[{"how": "raise", "when": "step", "batch": 2}])
     words = ("bert-tiny", "--framework", "scripted", "--batch-sizes", "1,2", "--iterations", "5")
     done = shell(*words, "--warmup", "1", "--hardware", "cpu,tpu", code=1)
     assert "Nothing was measured on tpu" in done.stderr
 
 
-def test_a_run_that_measured_nothing_at_all_ends_with_3(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_measured_nothing_at_all_ends_with_3(shell, monkeypatch, capfd):
     """As in an environment without an engine: nothing is named, and all is unsupported."""
 
     runtime = Refusing({})
@@ -135,7 +129,7 @@ def test_a_run_that_measured_nothing_at_all_ends_with_3(
     assert "Nothing was measured: the plan has no such case." in capfd.readouterr().err
 
 
-def test_a_resumed_run_is_held_to_what_was_named_when_it_began(shell: Shell) -> None:
+def test_a_resumed_run_is_held_to_what_was_named_when_it_began(shell):
     words = ("bert-tiny", "--framework", "scripted", "--batch-sizes", "1", "--iterations", "5")
     shell(*words, "--warmup", "1", "--hardware", "cpu,tpu", "--no-database", code=3)
     (journal,) = shell.journals()

@@ -76,7 +76,7 @@ def measured(powercap: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     return folder, row
 
 
-def test_energy_of_a_real_run_is_what_the_counters_say(measured: tuple[Path, Any]) -> None:
+def test_energy_of_a_real_run_is_what_the_counters_say(measured):
     row = measured[1]
     assert row["power_watts"] == pytest.approx(50, rel=0.1)
     assert row["idle_power_watts"] == pytest.approx(50, rel=0.1)
@@ -91,7 +91,7 @@ def test_energy_of_a_real_run_is_what_the_counters_say(measured: tuple[Path, Any
     assert not set(row["nulls"]) & set(ENERGY_FIGURES)
 
 
-def test_what_reads_results_has_it(measured: tuple[Path, Any]) -> None:
+def test_what_reads_results_has_it(measured):
     folder, row = measured
     watts = row["power_watts"]
     kept = accelbench(

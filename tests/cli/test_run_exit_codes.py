@@ -23,9 +23,7 @@ from accelbench.cli.services.running import _exit_code
         (True, True, True, 1, 3),
     ],
 )
-def test_the_first_code_that_applies_counts(
-    started: bool, fine: bool, unmeasured: bool, judged: int | None, code: int
-) -> None:
+def test_the_first_code_that_applies_counts(started, fine, unmeasured, judged, code):
     ended: Any = SimpleNamespace(
         nothing_could_start=not started, tally=SimpleNamespace(all_fine=fine)
     )

@@ -62,7 +62,7 @@ def run(
 FEW = ("--iterations", "3", "--warmup", "0", "--threads", "1")
 
 
-def test_a_file_is_measured_by_every_engine_that_opens_it_and_verified(run: Command) -> None:
+def test_a_file_is_measured_by_every_engine_that_opens_it_and_verified(run):
     graph(Path("mine.onnx"))
     rows = ran(
         run, "mine.onnx", "--hardware", "cpu,openvino", "--batch-sizes", "1,5",
@@ -79,7 +79,7 @@ def test_a_file_is_measured_by_every_engine_that_opens_it_and_verified(run: Comm
         assert len(row["weights_digest"]) == 64
 
 
-def test_a_program_of_torch_export_is_measured_as_it_is_and_converted(run: Command) -> None:
+def test_a_program_of_torch_export_is_measured_as_it_is_and_converted(run):
     torch = pytest.importorskip("torch")
     layers = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU(), torch.nn.Linear(32, 4))
     free = ({0: torch.export.Dim("batch", min=1, max=16)},)
@@ -99,7 +99,7 @@ def test_a_program_of_torch_export_is_measured_as_it_is_and_converted(run: Comma
     assert "batch 32" not in out  # it takes 16 at most
 
 
-def test_a_changed_file_goes_on_with_its_history(run: Command) -> None:
+def test_a_changed_file_goes_on_with_its_history(run):
     words = ("mine.onnx", "--hardware", "cpu", "--batch-sizes", "1", "--benchmark-only", *FEW)
     graph(Path("mine.onnx"))
     (before,) = ran(run, *words)
@@ -109,7 +109,7 @@ def test_a_changed_file_goes_on_with_its_history(run: Command) -> None:
     assert after["weights_digest"] != before["weights_digest"]
 
 
-def test_a_dry_run_says_what_inputs_hold(run: Command) -> None:
+def test_a_dry_run_says_what_inputs_hold(run):
     graph(Path("mine.onnx"))
     code, out, err = run("mine.onnx", "--hardware", "cpu", "--batch-sizes", "2", "--dry-run")
     assert code == 0, err
@@ -118,7 +118,7 @@ def test_a_dry_run_says_what_inputs_hold(run: Command) -> None:
     assert told in " ".join(out.split())
 
 
-def test_a_name_is_shown_as_it_is_whatever_is_in_it(run: Command) -> None:
+def test_a_name_is_shown_as_it_is_whatever_is_in_it(run):
     graph(Path("two words, one\x1b[31m.onnx"))
     code, out, err = run("two words, one\x1b[31m.onnx", "--hardware", "cpu", "--dry-run")
     assert code == 0, err
@@ -126,7 +126,7 @@ def test_a_name_is_shown_as_it_is_whatever_is_in_it(run: Command) -> None:
     assert "two words, one" in out
 
 
-def test_arrays_of_a_file_are_fed_as_they_are(run: Command) -> None:
+def test_arrays_of_a_file_are_fed_as_they_are(run):
     graph(Path("mine.onnx"))
     ids = np.arange(12, dtype=np.int64).reshape(3, 4)
     np.savez("mine.npz", ids=ids)
@@ -144,7 +144,7 @@ def test_arrays_of_a_file_are_fed_as_they_are(run: Command) -> None:
     assert "mine.onnx reads ids, int64 [3,4]: as mine.npz has it." in " ".join(out.split())
 
 
-def test_arrays_that_are_not_the_models_are_refused(run: Command) -> None:
+def test_arrays_that_are_not_the_models_are_refused(run):
     graph(Path("mine.onnx"))
     np.savez("other.npz", tokens=np.zeros((1, 4), np.int64))
     np.savez("wrong.npz", ids=np.zeros((1, 4), np.float32))
@@ -164,7 +164,7 @@ def test_arrays_that_are_not_the_models_are_refused(run: Command) -> None:
     assert "describe the inputs of your own models" in " ".join(err.split())
 
 
-def test_inputs_are_of_all_models_or_of_one_by_its_name(run: Command) -> None:
+def test_inputs_are_of_all_models_or_of_one_by_its_name(run):
     Path("other").mkdir()
     graph(Path("mine.onnx"))
     graph(Path("other/model.onnx"), name="words")
@@ -189,7 +189,7 @@ def test_inputs_are_of_all_models_or_of_one_by_its_name(run: Command) -> None:
     assert "--input bert-tiny:ids is of no model of your own" in " ".join(err.split())
 
 
-def test_what_inputs_hold_is_no_part_of_a_plan_file(run: Command) -> None:
+def test_what_inputs_hold_is_no_part_of_a_plan_file(run):
     graph(Path("mine.onnx"))
     words = ("mine.onnx", "--input", "ids=0..3")
     code, _, err = run(*words, "--save-plan", "saved.yaml")
@@ -200,7 +200,7 @@ def test_what_inputs_hold_is_no_part_of_a_plan_file(run: Command) -> None:
     assert (code, "not of those of saved.yaml" in " ".join(err.split())) == (2, True)
 
 
-def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:
+def test_a_saved_plan_names_the_file_from_its_folder(run):
     Path("models").mkdir()
     graph(Path("models/model.onnx"))
     words = ("net=models/model.onnx", "bert-tiny", "--hardware", "cpu", "--batch-sizes", "2")
@@ -228,7 +228,7 @@ def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:
         (("mine.pt",), "is not measured: files of .pt are not read"),
     ],
 )
-def test_a_slip_is_one_sentence(run: Command, words: tuple[str, ...], says: str) -> None:
+def test_a_slip_is_one_sentence(run, words, says):
     graph(Path("mine.onnx"))
     Path("mine.pt").write_bytes(b"\x80\x02")
     code, _, err = run(*words, "--dry-run")
@@ -244,23 +244,21 @@ def test_a_slip_is_one_sentence(run: Command, words: tuple[str, ...], says: str)
         (("--batch-sizes", "4"), "mine.onnx takes a batch of 2 and no other, not 4"),
     ],
 )
-def test_what_cannot_be_asked_of_a_file_is_refused(
-    run: Command, words: tuple[str, ...], says: str
-) -> None:
+def test_what_cannot_be_asked_of_a_file_is_refused(run, words, says):
     graph(Path("mine.onnx"), batch=2)
     code, out, _ = run("mine.onnx", "--hardware", "cpu", *words, "--dry-run")
     assert code == 3
     assert says in " ".join(out.split())
 
 
-def test_a_dimension_that_no_model_has_is_said(run: Command) -> None:
+def test_a_dimension_that_no_model_has_is_said(run):
     graph(Path("mine.onnx"))
     code, out, err = run("mine.onnx", "--hardware", "cpu", "--dim", "nodes=4", "--dry-run")
     assert code == 2, err
     assert "no model of this run has a free dimension of that name" in " ".join((out + err).split())
 
 
-def test_operators_that_no_engine_has_are_named_in_a_dry_run(run: Command) -> None:
+def test_operators_that_no_engine_has_are_named_in_a_dry_run(run):
     def with_operators(path: str, *operators: tuple[str, str]) -> None:
         tensor = helper.make_tensor_value_info
         names = ["x", *(f"v{n}" for n in range(len(operators)))]
@@ -293,7 +291,7 @@ def test_operators_that_no_engine_has_are_named_in_a_dry_run(run: Command) -> No
     assert "the openvino runtime has no operator" not in told
 
 
-def test_what_is_held_against_a_converted_graph_is_verified_and_says_so(run: Command) -> None:
+def test_what_is_held_against_a_converted_graph_is_verified_and_says_so(run):
     """An `Add` of opset 6 along an axis, which ONNX Runtime does not have and OpenVINO does."""
     sizes = ["batch", 3, 3]
     added = helper.make_graph(

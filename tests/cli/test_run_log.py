@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from shells import QUICK, Here, Shell
+from shells import QUICK, Shell
 
 from accelbench.run.conduct import run_record
 from accelbench.run.conduct.run_record import RunLog, recorded
@@ -25,7 +24,7 @@ def log_of(shell: Shell) -> str:
     return journal.with_suffix(".log").read_text(encoding="utf-8")
 
 
-def test_a_run_leaves_what_happened_when(shell: Here) -> None:
+def test_a_run_leaves_what_happened_when(shell):
     done = shell(*CASE, *QUICK)
     said = log_of(shell)
     for part in (
@@ -43,7 +42,7 @@ def test_a_run_leaves_what_happened_when(shell: Here) -> None:
     assert "Log:" not in done.stdout  # nothing failed
 
 
-def test_a_failure_is_told_with_what_the_worker_printed_and_where_the_log_is(shell: Here) -> None:
+def test_a_failure_is_told_with_what_the_worker_printed_and_where_the_log_is(shell):
     shell.script(faults=[{"how": "abort", "when": "step"}])
     done = shell(*CASE, *QUICK, code=1)
     (journal,) = shell.journals()
@@ -53,7 +52,7 @@ def test_a_failure_is_told_with_what_the_worker_printed_and_where_the_log_is(she
     assert "INFO accelbench.run.process.worker_pool: what the worker printed: " in said
 
 
-def test_an_error_in_a_worker_has_its_traceback(shell: Here) -> None:
+def test_an_error_in_a_worker_has_its_traceback(shell):
     shell.script(faults=[{"how": "raise", "when": "step", "message": "the dog ate it"}])
     shell(*CASE, *QUICK, code=1)
     said = log_of(shell)
@@ -61,9 +60,7 @@ def test_an_error_in_a_worker_has_its_traceback(shell: Here) -> None:
     assert "RuntimeError: the dog ate it" in said
 
 
-def test_secrets_and_home_folders_stay_at_home(
-    shell: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_and_home_folders_stay_at_home(shell, monkeypatch):
     home = shell.folder / "people" / "anna"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
@@ -80,7 +77,7 @@ def test_secrets_and_home_folders_stay_at_home(
         assert secret not in said
 
 
-def test_debug_logs_what_is_detected_and_fallen_back_on(shell: Here) -> None:
+def test_debug_logs_what_is_detected_and_fallen_back_on(shell):
     shell(*CASE, "--debug", *QUICK, env={"ACCELBENCH": ""})  # pytest has settled logging here
     assert "DEBUG accelbench." in log_of(shell)
     (journal,) = shell.journals()
@@ -90,7 +87,7 @@ def test_debug_logs_what_is_detected_and_fallen_back_on(shell: Here) -> None:
     assert "DEBUG accelbench." not in log_of(shell)
 
 
-def test_a_run_that_is_resumed_goes_on_with_its_log(shell: Here) -> None:
+def test_a_run_that_is_resumed_goes_on_with_its_log(shell):
     shell(*CASE, *QUICK)
     (journal,) = shell.journals()
     shell("--resume", journal.stem)
@@ -98,7 +95,7 @@ def test_a_run_that_is_resumed_goes_on_with_its_log(shell: Here) -> None:
     assert "[1/1] begins" in log_of(shell)
 
 
-def test_a_run_that_is_refused_leaves_none(shell: Here) -> None:
+def test_a_run_that_is_refused_leaves_none(shell):
     shell.refused("bert-tny", *QUICK, code=2)
     assert not list(shell.work.rglob("*.log"))
 
@@ -126,7 +123,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_old_ones_go_and_what_is_no_log_of_a_run_stays(folder: Path) -> None:
+def test_old_ones_go_and_what_is_no_log_of_a_run_stays(folder):
     for day in range(1, 28):
         (folder / f"202512{day:02}-000000-0123456789.log").touch()
     (folder / "mine.log").touch()
@@ -140,7 +137,7 @@ def test_old_ones_go_and_what_is_no_log_of_a_run_stays(folder: Path) -> None:
     assert (folder / "mine.log").exists()
 
 
-def test_it_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_bounded(folder, monkeypatch):
     monkeypatch.setattr(run_record, "MOST_BYTES", 2_000)
     for _ in range(2):  # what is there already counts
         log = log_in(folder)
@@ -154,7 +151,7 @@ def test_it_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "The log is full" in text
 
 
-def test_of_what_a_worker_printed_the_end_is_kept(folder: Path) -> None:
+def test_of_what_a_worker_printed_the_end_is_kept(folder):
     log = log_in(folder)
     log.say("the beginning" + "\n" * 10 + "x" * 20_000 + "the end")
     log.close()
@@ -163,7 +160,7 @@ def test_of_what_a_worker_printed_the_end_is_kept(folder: Path) -> None:
     assert text.endswith("the end\n")
 
 
-def test_nothing_is_written_while_something_is_measured(folder: Path) -> None:
+def test_nothing_is_written_while_something_is_measured(folder):
     with logged(folder) as watch:
         logging.getLogger("accelbench.x").warning("in between")
         assert not (folder / f"{RUN}.log").exists()
@@ -171,7 +168,7 @@ def test_nothing_is_written_while_something_is_measured(folder: Path) -> None:
         assert "in between" in (folder / f"{RUN}.log").read_text()
 
 
-def test_without_a_journal_there_is_none(tmp_path: Path) -> None:
+def test_without_a_journal_there_is_none(tmp_path):
     with logged(tmp_path):
         pass
     assert not list(tmp_path.iterdir())
@@ -186,7 +183,7 @@ def _a_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lies_there", [_a_folder, _a_link])
-def test_where_it_cannot_be_written_the_run_does_not_notice(folder: Path, lies_there: Any) -> None:
+def test_where_it_cannot_be_written_the_run_does_not_notice(folder, lies_there):
     lies_there(folder / f"{RUN}.log")
     with logged(folder) as watch:
         watch.note("heard")
@@ -194,7 +191,7 @@ def test_where_it_cannot_be_written_the_run_does_not_notice(folder: Path, lies_t
     assert not (folder / "elsewhere").exists()
 
 
-def test_a_full_disk_ends_the_log_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_the_log_alone(folder, monkeypatch):
     def full(fd: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 
@@ -203,7 +200,7 @@ def test_a_full_disk_ends_the_log_alone(folder: Path, monkeypatch: pytest.Monkey
         watch.case_finished({"status": "ok"})
 
 
-def test_an_error_that_ends_a_run_is_in_it_and_goes_on(folder: Path) -> None:
+def test_an_error_that_ends_a_run_is_in_it_and_goes_on(folder):
     def end() -> None:
         with logged(folder):
             raise ValueError("unforeseen")
@@ -213,9 +210,7 @@ def test_an_error_that_ends_a_run_is_in_it_and_goes_on(folder: Path) -> None:
     assert "was ended by ValueError: unforeseen" in (folder / f"{RUN}.log").read_text()
 
 
-def test_warnings_that_nobody_else_takes_are_still_printed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_warnings_that_nobody_else_takes_are_still_printed(folder, monkeypatch, capfd):
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     before = logging.getLogger("accelbench").level
     with logged(folder):

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from shells import QUICK, Shell
+from shells import QUICK
 
 from accelbench.cli.arguments.resolved_values import guide_folder
 from accelbench.cli.services.running import OutputPlaces, _result_files
@@ -24,7 +24,7 @@ from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
 
-def test_json_is_one_document_and_nothing_else(shell: Shell) -> None:
+def test_json_is_one_document_and_nothing_else(shell):
     done = shell("bert-tiny", "--batch-sizes", "1,2", "--json", *QUICK)
     document = json.loads(done.stdout)
     assert list(document) == ["run_id", "status", "results", "warnings"]
@@ -36,7 +36,7 @@ def test_json_is_one_document_and_nothing_else(shell: Shell) -> None:
     assert [r["latency_p50_ms"] for r in rows] == [1.0, 2.0]
 
 
-def test_people_get_devices_progress_a_table_and_every_path(shell: Shell) -> None:
+def test_people_get_devices_progress_a_table_and_every_path(shell):
     done = shell("bert-tiny", "--batch-sizes", "1", "--output-dir", "out", *QUICK)
     assert not done.stderr
     lines = done.stdout.splitlines()
@@ -50,20 +50,20 @@ def test_people_get_devices_progress_a_table_and_every_path(shell: Shell) -> Non
     assert result.name in done.stdout
 
 
-def test_quiet_prints_nothing(shell: Shell) -> None:
+def test_quiet_prints_nothing(shell):
     done = shell("bert-tiny", "--batch-sizes", "1", "--quiet", *QUICK)
     assert done.stdout == done.stderr == ""
     assert len(Database(shell.work / "accelbench.duckdb").results()) == 1
 
 
-def test_quiet_json_is_the_document_alone(shell: Shell) -> None:
+def test_quiet_json_is_the_document_alone(shell):
     done = shell("bert-tiny", "--batch-sizes", "1", "--quiet", "--json", *QUICK)
     assert done.stderr == ""
     assert len(json.loads(done.stdout)["results"]) == 1
     assert len(done.stdout.splitlines()) == 1
 
 
-def test_a_model_of_a_file_is_picked_by_its_key_and_called_as_typed(shell: Shell) -> None:
+def test_a_model_of_a_file_is_picked_by_its_key_and_called_as_typed(shell):
     models = {"mine": {"name": "bert-tiny"}, "other": {"name": "vit-tiny"}}
     (shell.work / "models.json").write_text(json.dumps(models))
     shell("mine", "--models-file", "models.json", "--batch-sizes", "1", "--output-dir", "out",
@@ -73,7 +73,7 @@ def test_a_model_of_a_file_is_picked_by_its_key_and_called_as_typed(shell: Shell
     assert [(one["model"], one["model_id"]) for one in lines] == [("mine", "bert-tiny")]
 
 
-def test_result_files_fit_the_published_schema(shell: Shell) -> None:
+def test_result_files_fit_the_published_schema(shell):
     shell.script(faults=[{"how": "raise", "when": "step", "batch": 2}])
     shell(
         *("bert-tiny", "vit-tiny", "--batch-sizes", "1,2", "--output-dir", "out"),
@@ -89,20 +89,20 @@ def test_result_files_fit_the_published_schema(shell: Shell) -> None:
     assert document["results"][0]["samples"]["step"] == [1_000_000] * 5
 
 
-def test_without_a_database_only_the_journal_is_kept(shell: Shell) -> None:
+def test_without_a_database_only_the_journal_is_kept(shell):
     shell("bert-tiny", "--batch-sizes", "1", "--no-database", *QUICK)
     assert [p.name for p in shell.work.iterdir()] == ["accelbench.journal"]
     assert len(shell.journals()) == 1
 
 
-def test_an_encoding_that_lacks_a_sign_does_not_end_the_run(shell: Shell) -> None:
+def test_an_encoding_that_lacks_a_sign_does_not_end_the_run(shell):
     done = shell(
         "bert-tiny", "--batch-sizes", "1", *QUICK, env={"PYTHONIOENCODING": "ascii:strict"}
     )
     assert "p50 1.00 ms" in done.stdout
 
 
-def test_a_real_model_from_command_to_database(shell: Shell) -> None:
+def test_a_real_model_from_command_to_database(shell):
     began = time.monotonic()
     done = shell(
         *("bert-tiny", "--hardware", "cpu", "--batch-sizes", "1,2", "--sequence-lengths", "16"),
@@ -130,7 +130,7 @@ def test_a_real_model_from_command_to_database(shell: Shell) -> None:
     assert [len(row["samples"]["step"]) for row in stored] == [3, 3]
 
 
-def test_an_engine_takes_the_threads_that_it_takes_by_itself(shell: Shell) -> None:
+def test_an_engine_takes_the_threads_that_it_takes_by_itself(shell):
     """As users have it: nothing but the engine settles how many, and no fork waits for them."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         shell.environment.pop(name, None)
@@ -156,14 +156,12 @@ def test_an_engine_takes_the_threads_that_it_takes_by_itself(shell: Shell) -> No
         (None, ["both"], False),
     ],
 )
-def test_a_run_with_the_guides_options_leaves_its_csv_unasked(
-    frameworks: list[str] | None, models: list[str] | None, is_spelled: bool
-) -> None:
+def test_a_run_with_the_guides_options_leaves_its_csv_unasked(frameworks, models, is_spelled):
     folder = guide_folder(frameworks, models)
     assert folder == (Path("results", "raw") if is_spelled else None)
 
 
-def test_the_guides_csv_is_written_alone_into_its_folder(tmp_path: Path) -> None:
+def test_the_guides_csv_is_written_alone_into_its_folder(tmp_path):
     with Journal.create(tmp_path / "journals", "r") as journal:
         journal.append(Fact(RUN_STARTED, "r", {"started_at": "2026-01-01T00:00:00Z"}))
     row = {column.name: None for column in COLUMNS}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import QUICK, SCRIPTED, Command, Shell
+from shells import QUICK, SCRIPTED, Command
 from stored_rows import store
 
 from accelbench.cli.commands.predict import device_here
@@ -40,7 +40,7 @@ def run(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) -> Com
     return made
 
 
-def test_minutes_come_from_what_was_measured(run: Command) -> None:
+def test_minutes_come_from_what_was_measured(run):
     words = ("bert-tiny", "--batch-sizes", "1", "8", "--dry-run", *QUICK)
     before = run.json(*words)
     assert (before["predicted_cases"], before["learned_from"]) == (0, 0)
@@ -56,7 +56,7 @@ def test_minutes_come_from_what_was_measured(run: Command) -> None:
     assert "operation counts" not in out
 
 
-def test_minutes_from_what_others_measured_say_so(run: Command) -> None:
+def test_minutes_from_what_others_measured_say_so(run):
     measured(Path(), provenance="imported", conditions={"source": {"name": "hub"}})
     words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *QUICK)
     found = run.json(*words)
@@ -65,9 +65,7 @@ def test_minutes_from_what_others_measured_say_so(run: Command) -> None:
     assert "predicted from 6 measured cases, all of them measured by others, not measured" in out
 
 
-def test_steps_of_a_dry_run_are_those_that_predict_says(
-    run: Command, command: Callable[..., Command]
-) -> None:
+def test_steps_of_a_dry_run_are_those_that_predict_says(run, command):
     """Of what was measured the figure itself; between batches no less than a smaller one took."""
     measured(Path())
     words = ("bert-tiny", "--hardware", "cpu", "--batch-sizes", "1", "4", "8")
@@ -80,14 +78,14 @@ def test_steps_of_a_dry_run_are_those_that_predict_says(
         assert case["memory_mb"] == pytest.approx(figure["memory_mb"])
 
 
-def test_slower_measurements_give_longer_runs(run: Command) -> None:
+def test_slower_measurements_give_longer_runs(run):
     measured(Path(), factor=1000.0)
     plan = run.json("bert-tiny", "--batch-sizes", "1", "--dry-run", *QUICK)
     assert plan["seconds_low"] > 12.0  # nine steps of two seconds and more
     assert plan["seconds_high"] < 120.0
 
 
-def test_cases_that_take_minutes_or_do_not_fit_are_named(run: Command) -> None:
+def test_cases_that_take_minutes_or_do_not_fit_are_named(run):
     measured(Path(), factor=1000.0)
     words = ("qwen2-7b", "bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
     (note,) = [note for note in run.json(*words)["notes"] if "predicted" in note]
@@ -96,9 +94,7 @@ def test_cases_that_take_minutes_or_do_not_fit_are_named(run: Command) -> None:
     assert "Note: qwen2-7b on cpu: predicted" in run(*words)[1]
 
 
-def test_a_database_that_cannot_be_read_costs_the_minutes_alone(
-    run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_cannot_be_read_costs_the_minutes_alone(run, monkeypatch):
     measured(Path())
 
     def broken(*_: object, **__: object) -> None:
@@ -112,9 +108,7 @@ def test_a_database_that_cannot_be_read_costs_the_minutes_alone(
     assert "estimated from operation counts" in " ".join(out.split())
 
 
-def test_before_a_run_no_predictor_is_fitted_to_many_cases(
-    run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_before_a_run_no_predictor_is_fitted_to_many_cases(run, monkeypatch):
     measured(Path())
     monkeypatch.setattr(forecasting, "_MOST_FITTED", 5)
     words = ("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")
@@ -124,9 +118,7 @@ def test_before_a_run_no_predictor_is_fitted_to_many_cases(
     assert "nothing was learned from 6 measured cases yet" in " ".join(run(*words)[1].split())
 
 
-def test_measurements_that_wait_to_be_learned_from_say_whose_they_are(
-    run: Command, command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measurements_that_wait_to_be_learned_from_say_whose_they_are(run, command, monkeypatch):
     measured(Path(), provenance="imported", conditions={"source": {"name": "hub"}})
     monkeypatch.setattr(forecasting, "_MOST_FITTED", 5)
     said = "6 measured cases, all of them measured by others"
@@ -135,7 +127,7 @@ def test_measurements_that_wait_to_be_learned_from_say_whose_they_are(
     assert f"Learned from {said}." in " ".join(command("predict")("--retrain")[1].split())
 
 
-def test_a_run_says_the_same_as_its_dry_run(shell: Shell) -> None:
+def test_a_run_says_the_same_as_its_dry_run(shell):
     measured(shell.work)
     words = ("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")
     dry = shell(*words, "--dry-run").stdout
@@ -147,7 +139,7 @@ def test_a_run_says_the_same_as_its_dry_run(shell: Shell) -> None:
     assert document["status"] == "finished"
 
 
-def test_a_run_that_measures_nothing_says_why_in_place_of_its_minutes(run: Command) -> None:
+def test_a_run_that_measures_nothing_says_why_in_place_of_its_minutes(run):
     words = ("bert-tiny", "--framework", "pytorch", "--dry-run")
     last = run(*words, "--hardware", "cpu", "--batch-sizes", str(10**8))[1].splitlines()[-1]
     assert last == "1 case; nothing would be measured: 1 larger than memory."

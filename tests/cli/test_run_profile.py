@@ -1,11 +1,9 @@
 """`accelbench run --profile` and `--option`, as people type them."""
 
-from __future__ import annotations
-
 import json
 
 import jsonschema
-from shells import QUICK, Shell
+from shells import QUICK
 
 from accelbench.exchange.profile_schema import profile_schema
 from accelbench.store.database import Database
@@ -13,7 +11,7 @@ from accelbench.store.database import Database
 OPERATORS = {"MatMul[x]": 0.75, **{f"op{i:02d}": 0.01 for i in range(12)}}
 
 
-def test_people_get_a_table_a_case_and_the_files(shell: Shell) -> None:
+def test_people_get_a_table_a_case_and_the_files(shell):
     shell.script(operators=OPERATORS)
     done = shell("bert-tiny", "--batch-sizes", "1,4", "--profile", "--output-dir", "out", *QUICK)
     assert "Where the time goes: bert-tiny scripted/cpu fp32 batch 4 seq 128" in done.stdout
@@ -31,7 +29,7 @@ def test_people_get_a_table_a_case_and_the_files(shell: Shell) -> None:
         jsonschema.validate(json.loads(path.read_text()), profile_schema())
 
 
-def test_machines_get_every_operator(shell: Shell) -> None:
+def test_machines_get_every_operator(shell):
     shell.script(operators=OPERATORS)
     done = shell("bert-tiny", "--batch-sizes", "1", "--profile", "--json", *QUICK)
     document = json.loads(done.stdout)
@@ -45,25 +43,25 @@ def test_machines_get_every_operator(shell: Shell) -> None:
     assert json.loads(kept)["operators"] == one["operators"]
 
 
-def test_the_plan_allows_for_the_time_that_profiling_takes(shell: Shell) -> None:
+def test_the_plan_allows_for_the_time_that_profiling_takes(shell):
     words = ("bert-tiny", "--batch-sizes", "1,4", "--dry-run", "--json", *QUICK)
     plain, profiled = (json.loads(shell(*words, *more).stdout) for more in ((), ("--profile",)))
     assert profiled["cases"] == plain["cases"]
     assert profiled["seconds_low"] > plain["seconds_low"]
 
 
-def test_why_there_is_no_profile_is_said(shell: Shell) -> None:
+def test_why_there_is_no_profile_is_said(shell):
     done = shell("bert-tiny", "--batch-sizes", "1", "--profile", *QUICK)
     assert "No profile of bert-tiny scripted/cpu fp32 batch 1 seq 128: the script" in done.stdout
     assert "profiler's cost" not in done.stdout
 
 
-def test_what_is_not_timed_has_no_profile(shell: Shell) -> None:
+def test_what_is_not_timed_has_no_profile(shell):
     said = shell.refused("bert-tiny", "--profile", "--verify-only", *QUICK, code=2)
     assert "contradict" in said
 
 
-def test_an_option_of_a_runtimes_own_is_shown_where_it_is_set(shell: Shell) -> None:
+def test_an_option_of_a_runtimes_own_is_shown_where_it_is_set(shell):
     words = ("bert-tiny", "--batch-sizes", "1", *QUICK)
     plain = json.loads(shell(*words, "--json").stdout)["results"]
     done = shell(*words, "--option", "scripted.pace=fast", "scripted.patient=yes", "--json")
@@ -73,7 +71,7 @@ def test_an_option_of_a_runtimes_own_is_shown_where_it_is_set(shell: Shell) -> N
     assert "pace=fast" in done.stderr
 
 
-def test_an_option_that_is_not_there_is_refused_with_those_that_are(shell: Shell) -> None:
+def test_an_option_that_is_not_there_is_refused_with_those_that_are(shell):
     said = shell.refused("bert-tiny", "--option", "openvino.hnt=x", *QUICK, code=2)
     assert "hint (latency or throughput)" in said
     assert "model_cache (yes or no)" in said

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
-from shells import QUICK, Shell
+from shells import QUICK
 
 from accelbench.core.errors import UsageError
 from accelbench.engines.shared.names import runtimes_named
@@ -41,16 +40,12 @@ from accelbench.store.database import Database
         (["bert-tiny", "--pure", "--precision", "fp32,amp-bf16"], "--pure and amp-bf16"),
     ],
 )
-def test_words_that_are_off_are_refused_with_what_to_do(
-    shell: Shell, words: list[str], said: str
-) -> None:
+def test_words_that_are_off_are_refused_with_what_to_do(shell, words, said):
     more = [] if "--resume" in words else ["--no-database"]
     assert said in shell.refused(*words, *more, code=2)
 
 
-def test_the_runtime_of_tests_is_offered_only_where_it_is_scripted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_runtime_of_tests_is_offered_only_where_it_is_scripted(monkeypatch):
     for value, offered in ((None, False), ("script.json", True)):
         monkeypatch.delenv("ACCELBENCH_SCRIPT", raising=False)
         if value:
@@ -61,14 +56,14 @@ def test_the_runtime_of_tests_is_offered_only_where_it_is_scripted(
         assert "later piece" not in caught.value.advice
 
 
-def test_debug_shows_where_an_error_was_raised(shell: Shell) -> None:
+def test_debug_shows_where_an_error_was_raised(shell):
     process = shell.start("bert-tny", "--debug")
     _, err = process.communicate(timeout=60)
     assert "Traceback" in err
     assert process.returncode != 0
 
 
-def test_a_result_file_that_exists_is_refused_before_measuring(shell: Shell) -> None:
+def test_a_result_file_that_exists_is_refused_before_measuring(shell):
     (shell.work / "ci.json").write_text("mine")
     assert "exists already" in shell.refused("bert-tiny", "--output-ci", "ci.json", *QUICK, code=2)
 
@@ -85,9 +80,7 @@ def test_a_result_file_that_exists_is_refused_before_measuring(shell: Shell) -> 
         ("--db", "/proc/accelbench/x.duckdb"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_refused_before_measuring(
-    shell: Shell, option: str, place: str
-) -> None:
+def test_a_place_that_cannot_be_written_is_refused_before_measuring(shell, option, place):
     (shell.work / "a-file").write_text("mine")
     (shell.work / "a-folder").mkdir()
     (shell.work / "a-folder" / "mine").write_text("mine")  # an empty one would be a lake
@@ -124,13 +117,11 @@ def newer(path: Path) -> None:
         (newer, "has schema version 999"),
     ],
 )
-def test_a_database_that_is_not_ours_to_write_is_left_byte_for_byte(
-    shell: Shell, make: Callable[[Path], None], said: str
-) -> None:
+def test_a_database_that_is_not_ours_to_write_is_left_byte_for_byte(shell, make, said):
     make(shell.work / "x.duckdb")
     assert said in shell.refused("bert-tiny", "--db", "x.duckdb", *QUICK, code=3)
 
 
-def test_an_unknown_run_cannot_be_resumed(shell: Shell) -> None:
+def test_an_unknown_run_cannot_be_resumed(shell):
     said = shell.refused("--resume", "20200101-000000-0000000000", code=3)
     assert "no journal of run" in said

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import Shell
 
 from accelbench.store.database import Database
 
@@ -34,16 +33,16 @@ def document(path: Path) -> Any:
         (("--hardware", "tpu", "--verify", "require"), "--verify require contradict"),
     ],
 )
-def test_what_it_cannot_mean_is_refused(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_what_it_cannot_mean_is_refused(shell, words, said):
     assert said in shell.refused("bert-tiny", "--simulate", "--no-database", *words, code=2)
 
 
-def test_a_resumed_run_keeps_what_it_began_with(shell: Shell) -> None:
+def test_a_resumed_run_keeps_what_it_began_with(shell):
     said = shell.refused("--resume", "last", "--simulate", "--no-database", code=2)
     assert "--simulate cannot be given anew" in said
 
 
-def test_a_dry_run_says_what_would_only_be_calculated(shell: Shell) -> None:
+def test_a_dry_run_says_what_would_only_be_calculated(shell):
     done = shell(*ASKED, "--dry-run")
     assert done.stdout.count(": simulated, not measured") == 1
     found = json.loads(shell(*ASKED, "--dry-run", "--json").stdout)
@@ -51,7 +50,7 @@ def test_a_dry_run_says_what_would_only_be_calculated(shell: Shell) -> None:
     assert any("tpu:v5p is not here" in note for note in found["notes"])
 
 
-def test_files_carry_its_provenance_or_leave_it_out(shell: Shell) -> None:
+def test_files_carry_its_provenance_or_leave_it_out(shell):
     done = shell(*ASKED, "--output-dir", "out", "--output-ci", "ci.json", "--db", "s.duckdb")
     assert "Run " in done.stdout
     assert ": 1 measurement," in done.stdout
@@ -76,7 +75,7 @@ def test_files_carry_its_provenance_or_leave_it_out(shell: Shell) -> None:
     assert database.status()["tables"]["hardware_info"] == 1  # of the CPU alone
 
 
-def test_the_exit_code_is_that_of_what_is_measured(shell: Shell) -> None:
+def test_the_exit_code_is_that_of_what_is_measured(shell):
     shell(*ASKED, "--no-database", code=0)
     shell.script(faults=[{"when": "step", "how": "raise"}])
     shell(*ASKED, "--no-database", code=1)

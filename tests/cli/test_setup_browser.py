@@ -101,7 +101,7 @@ LOOK = browsers.InstalledPrograms
 ENGINE, CHROMIUM = "onnxruntime-web", "@some/chromium"
 
 
-def test_without_a_browser_both_are_fetched_and_told(machine: Machine, setup: Command) -> None:
+def test_without_a_browser_both_are_fetched_and_told(machine, setup):
     code, out, err = setup("browser")
     engine = machine.cache / "browser" / "onnxruntime-web-1.2.3"
     chromium = machine.cache / "browser" / "chromium-4.5.6"
@@ -118,7 +118,7 @@ def test_without_a_browser_both_are_fetched_and_told(machine: Machine, setup: Co
     assert (chromium / "chromium").read_bytes() == b"program"
 
 
-def test_what_is_there_is_said_to_be_and_not_fetched(machine: Machine, setup: Command) -> None:
+def test_what_is_there_is_said_to_be_and_not_fetched(machine, setup):
     setup("browser")
     code, out, _ = setup("browser")
     assert code == 0
@@ -145,19 +145,13 @@ def test_what_is_there_is_said_to_be_and_not_fetched(machine: Machine, setup: Co
         ([CHROME], ["--without-chromium"], [ENGINE]),
     ],
 )
-def test_the_browser_is_fetched_where_none_is_suitable(
-    machine: Machine,
-    setup: Command,
-    installed: list[Browser],
-    words: list[str],
-    fetched: list[str],
-) -> None:
+def test_the_browser_is_fetched_where_none_is_suitable(machine, setup, installed, words, fetched):
     machine.installed = installed
     assert setup("browser", *words)[0] == 0
     assert machine.asked == fetched
 
 
-def test_where_the_browser_does_not_run_it_is_not_fetched(machine: Machine, setup: Command) -> None:
+def test_where_the_browser_does_not_run_it_is_not_fetched(machine, setup):
     machine.runs_here = False
     code, out, _ = setup("browser")
     assert (code, machine.asked) == (0, [ENGINE])
@@ -172,7 +166,7 @@ def test_where_the_browser_does_not_run_it_is_not_fetched(machine: Machine, setu
     ]
 
 
-def test_a_browser_that_would_not_run_is_refused(machine: Machine, setup: Command) -> None:
+def test_a_browser_that_would_not_run_is_refused(machine, setup):
     machine.runs_here = False
     code, out, err = setup("browser", "--with-chromium")
     assert (code, out) == (EXIT_ENVIRONMENT, "")
@@ -182,8 +176,8 @@ def test_a_browser_that_would_not_run_is_refused(machine: Machine, setup: Comman
 
 
 def test_a_name_that_leads_nowhere_is_said_before_anything_is_fetched(
-    machine: Machine, setup: Command, naming: Callable[[Path], None], tmp_path: Path
-) -> None:
+    machine, setup, naming, tmp_path
+):
     naming(tmp_path / "gone")
     for words in ((), ("--with-chromium",), ("--json",)):
         code, out, err = setup("browser", *words)
@@ -197,13 +191,8 @@ def test_a_name_that_leads_nowhere_is_said_before_anything_is_fetched(
 
 @pytest.mark.parametrize(("name", "mode"), [("firefox", 0o755), ("chrome", 0o644)])
 def test_what_is_named_and_would_not_run_pages_is_refused(
-    machine: Machine,
-    setup: Command,
-    naming: Callable[[Path], None],
-    tmp_path: Path,
-    name: str,
-    mode: int,
-) -> None:
+    machine, setup, naming, tmp_path, name, mode
+):
     program = tmp_path / name
     program.touch(mode)
     naming(program)
@@ -213,9 +202,7 @@ def test_what_is_named_and_would_not_run_pages_is_refused(
     assert "unset ACCELBENCH_BROWSER" in err
 
 
-def test_an_option_names_a_browser_too(
-    machine: Machine, setup: Command, naming: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_an_option_names_a_browser_too(machine, setup, naming, tmp_path):
     mine, gone = tmp_path / "mine", tmp_path / "gone"
     mine.touch(0o755)
     naming(gone)  # the option goes before what the environment says
@@ -227,7 +214,7 @@ def test_an_option_names_a_browser_too(
     assert out.splitlines()[-2:] == ["Pages can run in mine:", f"  {mine}"]
 
 
-def test_json_is_one_document(machine: Machine, setup: Command) -> None:
+def test_json_is_one_document(machine, setup):
     machine.installed = [CHROME, FIREFOX]
     code, out, err = setup("browser", "--with-chromium", "--json")
     assert code == 0
@@ -265,9 +252,7 @@ def test_json_is_one_document(machine: Machine, setup: Command) -> None:
     assert setup.json("browser", "--with-chromium") == document
 
 
-def test_a_failure_is_one_sentence_and_keeps_what_came_before(
-    machine: Machine, setup: Command
-) -> None:
+def test_a_failure_is_one_sentence_and_keeps_what_came_before(machine, setup):
     machine._archives[CHROMIUM] = b"another"
     code, out, err = setup("browser", "--json")
     assert (code, out) == (EXIT_ENVIRONMENT, "")
@@ -277,9 +262,7 @@ def test_a_failure_is_one_sentence_and_keeps_what_came_before(
     assert kept == ["onnxruntime-web-1.2.3"]
 
 
-def test_without_npm_it_says_what_to_do(
-    setup: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_npm_it_says_what_to_do(setup, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path / "cache"))
     code, out, err = setup("browser", "--without-chromium")
@@ -290,9 +273,7 @@ def test_without_npm_it_says_what_to_do(
     assert "Install Node.js" in line
 
 
-def test_without_brotli_the_browser_is_not_fetched(
-    machine: Machine, setup: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_brotli_the_browser_is_not_fetched(machine, setup, monkeypatch):
     monkeypatch.setitem(sys.modules, "brotli", None)
     code, _, err = setup("browser")
     assert code == EXIT_ENVIRONMENT
@@ -300,7 +281,7 @@ def test_without_brotli_the_browser_is_not_fetched(
     assert machine.asked == [ENGINE]
 
 
-def test_help_says_what_an_installed_browser_is_worth(machine: Machine, setup: Command) -> None:
+def test_help_says_what_an_installed_browser_is_worth(machine, setup):
     code, out, _ = setup("browser", "--help")
     assert code == 0
     said = " ".join(out.split())
@@ -311,7 +292,7 @@ def test_help_says_what_an_installed_browser_is_worth(machine: Machine, setup: C
     assert "browser" in setup("--help")[1]
 
 
-def test_what_cannot_be_set_up_is_refused(machine: Machine, setup: Command) -> None:
+def test_what_cannot_be_set_up_is_refused(machine, setup):
     assert setup("toaster")[0] == EXIT_USAGE
     assert setup("browser", "chrome")[0] == EXIT_USAGE
     assert machine.asked == []

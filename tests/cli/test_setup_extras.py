@@ -18,7 +18,6 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
-from shells import Command
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE, SurroundingsError, UsageError
 from accelbench.engines.shared.names import no_such_runtime
@@ -66,38 +65,15 @@ def of(**versions: str) -> Callable[[str], str | None]:
     return lambda name: versions.get(name.replace("-", "_"))
 
 
-def test_what_an_extra_asks_for_is_read_from_the_metadata() -> None:
+def test_extras():
+    # What an extra asks for is read from the metadata.
     assert [one.text for one in OURS.wanted["onnx"]] == ["onnx<2,>=1.18", "onnxruntime<2,>=1.22"]
     (ray,) = OURS.wanted["fleet"]
     assert ray.text == 'ray[default]>=2.50; sys_platform != "win32"'
     assert OURS.bounds_beside(OURS.wanted["onnx"]) == ("numpy<3,>=2.0", "amdsmi>=6.3")
-
-
-def test_no_extra_of_ours_asks_for_accelbench_itself() -> None:
-    """Which an index would be asked for, that has none or another one."""
     asked = [line for line in requires("accelbench") or () if line.startswith("accelbench")]
     assert [line for line in asked if not line.startswith("accelbench-")] == []
-
-
-@pytest.mark.parametrize(
-    ("word", "extra"),
-    [("onnx", "onnx"), ("ONNX", "onnx"), ("ort", "onnx"), ("onnxruntime", "onnx")],
-)
-def test_an_engine_names_the_extra_that_brings_it(word: str, extra: str) -> None:
-    assert OURS.meant(word) == extra
-
-
-@pytest.mark.parametrize(
-    ("word", "said"), [("opnvino", "Did you mean openvino?"), ("toaster", "Known: onnx, rocm, ")]
-)
-def test_another_word_is_refused_with_names_like_it(word: str, said: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        OURS.meant(word)
-    assert said in str(refused.value)
-    assert "dev" not in str(refused.value)
-
-
-def test_what_is_here_is_not_installed_again() -> None:
+    # What is here is not installed again.
     onnx = chosen(OURS, ["onnx", "onnx"])
     needed, said = lacking(onnx, of(onnx="1.17", onnxruntime="1.23"))
     assert ([one.about.name for one in needed], said) == (["onnx"], ())
@@ -107,11 +83,27 @@ def test_what_is_here_is_not_installed_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "extra"),
+    [("onnx", "onnx"), ("ONNX", "onnx"), ("ort", "onnx"), ("onnxruntime", "onnx")],
+)
+def test_an_engine_names_the_extra_that_brings_it(word, extra):
+    assert OURS.meant(word) == extra
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("opnvino", "Did you mean openvino?"), ("toaster", "Known: onnx, rocm, ")]
+)
+def test_another_word_is_refused_with_names_like_it(word, said):
+    with pytest.raises(UsageError) as refused:
+        OURS.meant(word)
+    assert said in str(refused.value)
+    assert "dev" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("names", "there"), [(["rocm"], of(ray="2.5")), (["rocm", "fleet"], of()), (["rocm"], of())]
 )
-def test_packages_that_do_not_get_along_are_refused(
-    names: list[str], there: Callable[[str], str | None]
-) -> None:
+def test_packages_that_do_not_get_along_are_refused(names, there):
     needed, _ = lacking(chosen(OURS, names), there)
     if names == ["rocm"] and there("ray") is None:
         refuse_clashes(needed, there)
@@ -130,9 +122,7 @@ def test_packages_that_do_not_get_along_are_refused(
         ({"pip": False, "uv": "/bin/uv"}, "uv"),
     ],
 )
-def test_whichever_made_the_environment_installs(
-    tmp_path: Path, environment: dict[str, object], installer: str
-) -> None:
+def test_whichever_made_the_environment_installs(tmp_path, environment, installer):
     made = here(tmp_path, **environment)
     made.refuse()
     assert made.installer == installer
@@ -156,9 +146,7 @@ def test_whichever_made_the_environment_installs(
         ({"pip": False, "by_uv": True}, "uv made this environment, and neither uv nor pip"),
     ],
 )
-def test_what_cannot_be_installed_is_refused_with_the_reason(
-    tmp_path: Path, environment: dict[str, object], said: str
-) -> None:
+def test_what_cannot_be_installed_is_refused_with_the_reason(tmp_path, environment, said):
     with pytest.raises(SurroundingsError, match=re.escape(said)):
         here(tmp_path, **environment).refuse()
 
@@ -178,9 +166,7 @@ def arguments(monkeypatch: pytest.MonkeyPatch, source: dict[str, object] | None)
     return as_arguments([need, *OURS.wanted["onnx"][:1]])
 
 
-def test_an_engine_of_a_package_of_its_own_comes_from_the_checkout(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_engine_of_a_package_of_its_own_comes_from_the_checkout(monkeypatch):
     tree, folder = ROOT.as_uri(), str(ROOT / "plugins" / "accelbench-ncnn")
     edited = {"url": tree, "dir_info": {"editable": True}}
     assert arguments(monkeypatch, edited) == ["--editable", folder, "onnx<2,>=1.18"]
@@ -195,23 +181,27 @@ def test_an_engine_of_a_package_of_its_own_comes_from_the_checkout(
         {"url": "https://gone/x.git", "vcs_info": {"vcs": "git", "commit_id": "1"}},
     ],
 )
-def test_without_a_checkout_it_comes_by_name(
-    monkeypatch: pytest.MonkeyPatch, source: dict[str, object] | None
-) -> None:
+def test_without_a_checkout_it_comes_by_name(monkeypatch, source):
     assert arguments(monkeypatch, source) == ["accelbench-ncnn>=0.1", "onnx<2,>=1.18"]
 
 
-def test_an_engine_whose_package_is_here_without_it_is_installed() -> None:
+def test_engines_that_are_not_here():
     needs = [one.about.name for one in installed().wanted["ncnn"]]
     assert needs == ["accelbench-ncnn", "ncnn"]
-
-
-def test_an_engine_that_is_not_here_is_told_how_to_come() -> None:
+    # An engine that is not here is told how to come.
     error = no_such_runtime("executorch", ())
     assert (error.exit_code, error.advice) == (
         EXIT_ENVIRONMENT,
         "Install it with: accelbench setup executorch",
     )
+    # No advice names an index that has no accelbench.
+    files = [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / name for name in ("README.md", "action.yml", "Makefile")),
+    ]
+    found = [f.name for f in files if re.search(r"pip install [^\n]*accelbench\[", f.read_text())]
+    assert found == []
 
 
 # -- an environment of its own, with a real pip ------------------------------------------
@@ -287,9 +277,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Installed:
         ("small", {"url": "https://gone/x.git", "vcs_info": {"vcs": "git", "commit_id": "1"}}),
     ],
 )
-def test_extras_are_installed_wherever_accelbench_came_from(
-    environment: Installed, extra: str, direct_url: object
-) -> None:
+def test_extras_are_installed_wherever_accelbench_came_from(environment, extra, direct_url):
     environment.came_from(direct_url)
     before = sorted(environment.info.iterdir())
     done = environment.setup(extra, "--json")
@@ -306,7 +294,7 @@ def test_extras_are_installed_wherever_accelbench_came_from(
     assert not (environment.packages / "accelbench").exists()
 
 
-def test_what_the_installer_refuses_is_said(environment: Installed) -> None:
+def test_what_the_installer_refuses_is_said(environment):
     done = environment.setup("gone")
     assert done.returncode == EXIT_ENVIRONMENT
     assert "accelbench: pip ended with 1: ERROR: No matching distribution found for" in done.stderr
@@ -316,7 +304,7 @@ def test_what_the_installer_refuses_is_said(environment: Installed) -> None:
 # -- on the command line, where everything is here -----------------------------------------
 
 
-def test_what_is_here_is_listed(command: Callable[..., Command]) -> None:
+def test_what_is_here_is_listed(command):
     code, out, err = command("setup")("charts", "frames")
     assert (code, err) == (0, "")
     charts, frames = out.splitlines()
@@ -324,13 +312,13 @@ def test_what_is_here_is_listed(command: Callable[..., Command]) -> None:
     assert frames.startswith("Extra frames: pandas ")
 
 
-def test_a_slip_names_what_was_meant(command: Callable[..., Command]) -> None:
+def test_a_slip_names_what_was_meant(command):
     code, out, err = command("setup")("chrts")
     assert (code, out) == (EXIT_USAGE, "")
     assert err == "accelbench: There is no extra named 'chrts'. Did you mean charts?\n"
 
 
-def test_help_names_every_extra(command: Callable[..., Command]) -> None:
+def test_help_names_every_extra(command):
     said = " ".join(command("setup")("--help")[1].split())
     for extra in PROJECT["optional-dependencies"]:
         assert extra == "dev" or re.search(rf"\b{extra}\b", said), extra
@@ -339,23 +327,13 @@ def test_help_names_every_extra(command: Callable[..., Command]) -> None:
 # -- what is advised ----------------------------------------------------------------------
 
 
-def test_no_advice_names_an_index_that_has_no_accelbench() -> None:
-    files = [
-        *(ROOT / "src").rglob("*.py"),
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / name for name in ("README.md", "action.yml", "Makefile")),
-    ]
-    found = [f.name for f in files if re.search(r"pip install [^\n]*accelbench\[", f.read_text())]
-    assert found == []
-
-
 def made(tmp_path: Path, *words: str) -> str:
     line = ["make", "-n", "install", f"VENV={tmp_path}", *words]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout
 
 
-def test_a_copy_of_the_package_is_replaced_by_the_tree(tmp_path: Path) -> None:
+def test_a_copy_of_the_package_is_replaced_by_the_tree(tmp_path):
     for name in (".made", ".installed"):
         (tmp_path / name).touch()
     assert "install" not in made(tmp_path).replace("for 'install'", "").replace("'install'", "")
@@ -365,6 +343,6 @@ def test_a_copy_of_the_package_is_replaced_by_the_tree(tmp_path: Path) -> None:
     assert "-e '.[" in made(tmp_path)
 
 
-def test_an_index_comes_beside_those_that_are_configured(tmp_path: Path) -> None:
+def test_an_index_comes_beside_those_that_are_configured(tmp_path):
     assert "install --extra-index-url https://x -c" in made(tmp_path, "INDEX=https://x")
     assert "PIP_EXTRA_INDEX_URL" not in (ROOT / "README.md").read_text(encoding="utf-8")

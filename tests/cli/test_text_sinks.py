@@ -132,17 +132,12 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def test_every_command_is_walked() -> None:
+def test_every_command_is_walked():
     assert ASKED.keys() == main.COMMANDS.keys()
 
 
 @pytest.mark.parametrize("words", [one for asked in ASKED.values() for one in asked], ids=" ".join)
-def test_a_command(
-    words: tuple[str, ...],
-    database: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_command(words, database, monkeypatch, capsys):
     ended(monkeypatch, *(str(database) if word == "DB" else word for word in words))
     out, err = capsys.readouterr()
     assert out or err
@@ -153,9 +148,7 @@ def test_a_command(
 
 
 @pytest.mark.parametrize("command", main.COMMANDS)
-def test_an_option_that_does_not_exist(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_that_does_not_exist(command, monkeypatch, capsys):
     assert ended(monkeypatch, command, f"--no{NAMES[1]}") == 2
     assert_only_text("".join(capsys.readouterr()))
 
@@ -170,24 +163,14 @@ def test_an_option_that_does_not_exist(
         (("plot", "--chart", "a\x1b"), "'a<U+001B>'"),
     ],
 )
-def test_what_was_typed_is_quoted_in_one_way(
-    words: tuple[str, ...],
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_was_typed_is_quoted_in_one_way(words, said, monkeypatch, capsys):
     assert ended(monkeypatch, *words) == 2
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("debug", [(), ("--debug",)], ids=repr)
 @pytest.mark.parametrize("name", ACTING)
-def test_an_error_that_nobody_expected(
-    name: str,
-    debug: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_error_that_nobody_expected(name, debug, monkeypatch, capsys):
     def fails(*arguments: Any, **named: Any) -> None:
         logging.getLogger("accelbench.test").debug("of %s", name)
         raise RuntimeError(name.replace("\n", " "))
@@ -281,7 +264,7 @@ PRINTERS: dict[str, Callable[[str, io.StringIO], None]] = {
 
 @pytest.mark.parametrize("name", ACTING)
 @pytest.mark.parametrize("printer", PRINTERS)
-def test_a_printer(printer: str, name: str) -> None:
+def test_a_printer(printer, name):
     stream = io.StringIO()
     PRINTERS[printer](name, stream)
     assert "<U+" in stream.getvalue()
@@ -298,7 +281,7 @@ LEFT_ALONE = {"json", "parquet", "arrow"}
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in LEFT_ALONE])
-def test_an_export(name: str, results: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_an_export(name, results, tmp_path):
     assert set(TABLES) > LEFT_ALONE
     assert not LEFT_ALONE & REPORTS.keys()
     export(tmp_path / "out", results, name)
@@ -315,7 +298,7 @@ def assert_no_formula(text: str) -> None:
             float(cell)  # or it is no number
 
 
-def test_cells_of_exports(results: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_cells_of_exports(results, tmp_path):
     export(tmp_path / "ours.csv", results, "csv")
     assert_no_formula((tmp_path / "ours.csv").read_text(encoding="utf-8"))
     lines = [guide_csv.guide_result(row, str(row["model"]), NAMES[6]) for row in results]
@@ -324,9 +307,7 @@ def test_cells_of_exports(results: list[dict[str, Any]], tmp_path: Path) -> None
     assert_only_text(text)
 
 
-def test_cells_of_a_comparison(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_of_a_comparison(database, tmp_path, monkeypatch):
     path = tmp_path / "sides.csv"
     assert ended(monkeypatch, "compare", "--db", database, "--output", path) == 0
     text = path.read_text(encoding="utf-8")
@@ -334,9 +315,7 @@ def test_cells_of_a_comparison(
     assert_only_text(text)
 
 
-def test_a_check_as_a_comment(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_as_a_comment(database, tmp_path, monkeypatch):
     path = tmp_path / "comment.md"
     words = ("--baseline", "first", "--run", "second", "--markdown", path)
     ended(monkeypatch, "check", "--db", database, *words)
@@ -344,9 +323,7 @@ def test_a_check_as_a_comment(
 
 
 @pytest.mark.parametrize("form", report._SUFFIXES)
-def test_a_report(
-    form: str, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report(form, database, tmp_path, monkeypatch):
     path = tmp_path / f"report{report._SUFFIXES[form]}"
     words = ("--format", form, "--output", path, "--title", NAMES[1])
     assert ended(monkeypatch, "report", "--db", database, *words) == 0
@@ -355,7 +332,7 @@ def test_a_report(
     assert all(one.name.isascii() for one in tmp_path.rglob("*"))
 
 
-def test_charts(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_charts(database, tmp_path, monkeypatch):
     words = ("--db", database, "--output-dir", tmp_path / "made", "--format", "svg")
     assert ended(monkeypatch, "plot", *words) == 0
     made = sorted((tmp_path / "made").iterdir())
@@ -364,7 +341,7 @@ def test_charts(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert_only_text(one.read_text(encoding="utf-8"))
 
 
-def test_labels_and_tooltips_of_any_chart() -> None:
+def test_labels_and_tooltips_of_any_chart():
     """Whatever a chart forgets: all that a picture says is in its specification."""
     told = {"data": {"values": [{name: name, "n": 1.5} for name in NAMES]}, "title": [*NAMES]}
     assert_only_text("\n".join(strings_of(respelled(told, visible))))
@@ -382,7 +359,7 @@ def strings_of(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_that_name(name: str) -> None:
+def test_a_file_of_that_name(name):
     import datetime
 
     made = result_file_name(name, name, name, datetime.datetime.now(datetime.UTC))

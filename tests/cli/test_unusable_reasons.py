@@ -1,13 +1,8 @@
 """Each command names the reason for which launches are unusable."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from shells import Command
 from stored_rows import store
 
 from accelbench.cli.commands import compare, matrix
@@ -31,9 +26,7 @@ each_cause = pytest.mark.parametrize(("cause", "reason"), CAUSES)
 
 
 @each_cause
-def test_check_names_the_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
-) -> None:
+def test_check_names_the_reason(tmp_path, command, cause, reason):
     before = [{"launch": n, "series_key": "s"} for n in range(3)]
     store(tmp_path / DB, *before, run="r1", about={"label": "main"})
     store(tmp_path / DB, *({**row, "quality": "unusable", **cause} for row in before), run="r2")
@@ -43,9 +36,7 @@ def test_check_names_the_reason(
 
 
 @each_cause
-def test_compare_names_the_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
-) -> None:
+def test_compare_names_the_reason(tmp_path, command, cause, reason):
     gpu = {"hardware": "cuda", "device_name": "A GPU", "latency_mean_ms": 2.0}
     store(tmp_path / DB, {}, {**gpu, "quality": "unusable", **cause})
     code, out, _ = command("compare")("--json")
@@ -57,9 +48,7 @@ def test_compare_names_the_reason(
 
 
 @each_cause
-def test_launches_that_are_left_out_have_their_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
-) -> None:
+def test_launches_that_are_left_out_have_their_reason(tmp_path, command, cause, reason):
     gpus = [{"hardware": "cuda", "device_name": "A GPU", "launch": n} for n in range(3)]
     gpus[0] |= {"quality": "unusable", **cause}
     store(tmp_path / DB, {}, *gpus)
@@ -68,14 +57,12 @@ def test_launches_that_are_left_out_have_their_reason(
 
 
 @pytest.mark.parametrize("columns", [compare._COLUMNS, matrix._COLUMNS, baselines.COLUMNS])
-def test_every_reader_reads_what_names_the_reason_and_nothing_twice(
-    columns: tuple[str, ...],
-) -> None:
+def test_every_reader_reads_what_names_the_reason_and_nothing_twice(columns):
     assert set(REASON_COLUMNS) <= set(columns)
     assert len(set(columns)) == len(columns)
 
 
-def test_several_launches_have_each_reason_once() -> None:
+def test_several_launches_have_each_reason_once():
     rows = launches_of({"status": "ok", "quality": "unusable", **cause} for cause, _ in 2 * CAUSES)
     assert reasons_unusable(rows).split(", or ") == [reason for _, reason in CAUSES]
     steady = {"status": "ok", "quality": "fixed", "cpu_wait_share": 0.7}
@@ -83,9 +70,7 @@ def test_several_launches_have_each_reason_once() -> None:
 
 
 @each_cause
-def test_check_states_once_and_first_that_times_are_unusable(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
-) -> None:
+def test_check_states_once_and_first_that_times_are_unusable(tmp_path, command, cause, reason):
     bad = {"quality": "unusable", "memory_peak_mb": 100.0, **cause}
     rows = [
         {"launch": n, "batch_size": batch, "series_key": f"of batch {batch}"}

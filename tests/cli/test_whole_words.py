@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich import box
-from shells import Command, ended
+from shells import ended
 from stored_rows import store
 
 from accelbench import cli
@@ -51,9 +50,7 @@ def drawn(made: WordTable, width: int) -> list[str]:
     width=st.sampled_from([62, *WIDTHS]),
     ruled=st.booleans(),
 )
-def test_every_word_and_figure_of_a_table_is_whole(
-    rows: list[tuple[str, ...]], width: int, ruled: bool
-) -> None:
+def test_every_word_and_figure_of_a_table_is_whole(rows, width, ruled):
     made = WordTable(box=box.SIMPLE_HEAD if ruled else None, pad_edge=False)
     for place, head in enumerate(("name", "where", "ms", "MB", "items/s", "error", "by")):
         made.add_column(head, **({"justify": "right", "no_wrap": True} if 2 <= place < 6 else {}))
@@ -66,7 +63,8 @@ def test_every_word_and_figure_of_a_table_is_whole(
         assert word in words, "\n".join(lines)
 
 
-def test_names_stand_above_their_figures_where_both_do_not_fit_beside_each_other() -> None:
+def test_tables_of_names_and_figures():
+    # Names stand above their figures where both do not fit beside each other.
     rows = [(f"cpu {DEVICE}", "pytorch", "1.05", "25.6"), ("cuda", "jax", "0.85", "1,024")]
     made = fitted(Table(columns(("hardware", "engine", "p50 ms", "MB"), (2, 3)), rows), 60)
     assert [line.rstrip() for line in drawn(made, 60)] == [
@@ -78,9 +76,7 @@ def test_names_stand_above_their_figures_where_both_do_not_fit_beside_each_other
         "cuda",
         "  jax        0.85  1,024",
     ]
-
-
-def test_where_not_even_figures_fit_each_has_its_heading() -> None:
+    # Where not even figures fit each has its heading.
     heads = columns(("on", "p50 ms", "items/s"), (1, 2))
     made = fitted(Table(heads, [("cpu", "1,234.5", "9,876")]), 16)
     assert [line.rstrip() for line in drawn(made, 16)] == [
@@ -88,6 +84,13 @@ def test_where_not_even_figures_fit_each_has_its_heading() -> None:
         "  p50 ms 1,234.5",
         "  items/s 9,876",
     ]
+    # rich's own is for pairs of a name and a sentence alone.
+    allowed = {"tables.py": 1, "word_table.py": 1}
+    for path in sorted(Path(str(cli.__file__)).parent.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        of_rich = re.search(r"rich\.table import .*\bTable\b", text)
+        plain = len(re.findall(r"(?<!Word)\bTable\((?=\S)", text)) if of_rich else 0
+        assert plain <= allowed.get(path.name, 0), path.name
 
 
 @pytest.fixture
@@ -133,13 +136,7 @@ ASKED = [
 @pytest.mark.usefixtures("long_names")
 @pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("words", ASKED, ids=" ".join)
-def test_a_command_shows_long_names_whole(
-    words: tuple[str, ...],
-    columns: int,
-    command: Callable[..., Command],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_command_shows_long_names_whole(words, columns, command, monkeypatch, capsys):
     command("compare")  # in the store's folder
     monkeypatch.setenv("COLUMNS", str(columns))
     assert ended(monkeypatch, *words) in (0, 4)
@@ -155,22 +152,10 @@ def test_a_command_shows_long_names_whole(
         assert all(name in line for line in broken if len(line.strip()) >= 12), out
 
 
-def test_a_pivot_shows_as_many_batches_at_a_time_as_there_is_room_for(
-    long_names: Path, command: Callable[..., Command]
-) -> None:
+def test_a_pivot_shows_as_many_batches_at_a_time_as_there_is_room_for(long_names, command):
     _, out, _ = command("compare")("--pivot", "--db", str(long_names / DB))
     heads = [line.split() for line in out.splitlines() if "batch" in line.split()]
     shown = [int(batch) for line in heads for batch in re.findall(r"batch (\d+)", " ".join(line))]
     assert shown == list(BATCHES)
     assert len(heads) > 1
     assert max(map(len, out.splitlines())) <= 80
-
-
-def test_every_table_of_the_terminal_is_one_that_breaks_no_word() -> None:
-    """rich's own is for pairs of a name and a sentence alone."""
-    allowed = {"tables.py": 1, "word_table.py": 1}
-    for path in sorted(Path(str(cli.__file__)).parent.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        of_rich = re.search(r"rich\.table import .*\bTable\b", text)
-        plain = len(re.findall(r"(?<!Word)\bTable\((?=\S)", text)) if of_rich else 0
-        assert plain <= allowed.get(path.name, 0), path.name

@@ -95,7 +95,9 @@ def quickened(command: str) -> list[str]:
     for option, value in quick_of(words).items():
         if option not in words and option.removesuffix("s") not in words:
             words += [option, value]
-        elif option in words and option != "--batch-sizes" and not small:
+        elif option == "--gpu-count" or (
+            option in words and option != "--batch-sizes" and not small
+        ):
             words[words.index(option) + 1] = value
     if {"fp16", "training"} <= set(words) or "webgpu" in places_in(command) or command == WHOLE:
         words += SHORT
@@ -103,10 +105,10 @@ def quickened(command: str) -> list[str]:
 
 
 def quick_of(words: list[str]) -> dict[str, str]:
-    """What makes a run short; of several processes each has an item."""
+    """What makes a run short; two processes show what more of them do, each with an item."""
     if "--gpu-count" not in words:
         return QUICK
-    return {**QUICK, "--batch-sizes": words[words.index("--gpu-count") + 1]}
+    return {**QUICK, "--gpu-count": "2", "--batch-sizes": "2"}
 
 
 def on_the_cpu(words: list[str]) -> list[str]:

@@ -143,7 +143,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_quick_start(machine: Machine) -> None:
+def test_the_quick_start(machine):
     names = run(QUICK_START)
     assert [r["batch_size"] for r in names["results"]] == [1, 8, 32, 128]
     assert {r["sample_count"] for r in names["results"]} == {50}
@@ -156,9 +156,7 @@ def test_the_quick_start(machine: Machine) -> None:
     assert len(list(Path("results/raw").glob("benchmark_results_*.csv"))) == 2
 
 
-def test_reading_results(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reading_results(machine, monkeypatch, capsys):
     measured(monkeypatch)
     names = run(READING)
     assert len(names["df"]) == 8
@@ -168,7 +166,7 @@ def test_reading_results(
     assert "throughput_ips" in capsys.readouterr().out
 
 
-def test_the_single_model_deep_dive(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_single_model_deep_dive(machine, capsys):
     run(DEEP_DIVE)
     lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Batch ")]
     assert lines == [
@@ -176,26 +174,26 @@ def test_the_single_model_deep_dive(machine: Machine, capsys: pytest.CaptureFixt
     ]
 
 
-def test_custom_data_loading(machine: Machine) -> None:
+def test_custom_data_loading(machine):
     names = run(DATA_LOADING, BenchmarkConfig=accelbench.BenchmarkConfig)
     assert callable(names["create_dataloader"])
     assert names["config"].data_source == "data/imagenet100"
 
 
-def test_custom_device_selection(machine: Machine) -> None:
+def test_custom_device_selection(machine):
     config = run(DEVICE_SELECTION, BenchmarkConfig=accelbench.BenchmarkConfig)["config"]
     results = accelbench.run_inference_benchmark(config)
     assert {(r["device_type"], r["status"]) for r in results} == {("cuda", "unsupported")}
 
 
-def test_mixed_precision(machine: Machine) -> None:
+def test_mixed_precision(machine):
     config = run(MIXED_PRECISION, BenchmarkConfig=accelbench.BenchmarkConfig)["config"]
     config.batch_sizes = [1]
     (result,) = accelbench.run_inference_benchmark(config)
     assert (result["dtype"], result["precision"]) == ("float16", "fp16")
 
 
-def test_integration_with_analysis(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integration_with_analysis(machine, monkeypatch):
     import matplotlib
 
     matplotlib.use("Agg")  # nothing opens a window here; show() then returns at once

@@ -112,7 +112,7 @@ def steps(
     return code, (aside / "asked").read_text().splitlines()
 
 
-def test_both_commits_are_measured_and_checked(repository: Path) -> None:
+def test_both_commits_are_measured_and_checked(repository):
     first = git(repository, "rev-parse", "HEAD~1")
     inputs = {
         "models": "bert-base vit-base",
@@ -141,9 +141,7 @@ def test_both_commits_are_measured_and_checked(repository: Path) -> None:
     ("outcome", "cannot_tell", "code"),
     [(0, "fail", 0), (1, "fail", 1), (1, "pass", 1), (4, "fail", 4), (4, "pass", 0)],
 )
-def test_the_job_ends_as_the_check_does(
-    repository: Path, outcome: int, cannot_tell: str, code: int
-) -> None:
+def test_the_job_ends_as_the_check_does(repository, outcome, cannot_tell, code):
     first = git(repository, "rev-parse", "HEAD~1")
     inputs = {"models": "bert-base", "baseline": first, "cannot-tell": cannot_tell}
     found, asked = steps(repository, inputs, outcome)
@@ -156,7 +154,7 @@ def test_the_job_ends_as_the_check_does(
 
 
 @pytest.mark.parametrize(("ran", "code"), [(1, 0), (3, 1)])
-def test_a_case_that_fails_is_for_the_check_to_judge(repository: Path, ran: int, code: int) -> None:
+def test_a_case_that_fails_is_for_the_check_to_judge(repository, ran, code):
     inputs = {"models": "bert-base", "baseline": git(repository, "rev-parse", "HEAD~1")}
     found, asked = steps(repository, inputs, ran=ran)
     assert found == code
@@ -164,8 +162,8 @@ def test_a_case_that_fails_is_for_the_check_to_judge(repository: Path, ran: int,
 
 
 def test_a_branch_of_a_shallow_clone_is_fetched_and_a_second_job_finds_its_place_free(
-    repository: Path, tmp_path: Path
-) -> None:
+    repository, tmp_path
+):
     branch = git(repository, "branch", "--show-current")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
@@ -182,8 +180,8 @@ def test_a_branch_of_a_shallow_clone_is_fetched_and_a_second_job_finds_its_place
 
 @pytest.mark.parametrize("word", ["", "0" * 40])
 def test_an_event_without_a_commit_before_is_compared_with_the_default_branch(
-    repository: Path, tmp_path: Path, word: str
-) -> None:
+    repository, tmp_path, word
+):
     """Such as a manual run, a scheduled one, or a push of a new branch."""
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
@@ -196,9 +194,7 @@ def test_an_event_without_a_commit_before_is_compared_with_the_default_branch(
 
 
 @pytest.mark.parametrize("word", ["", "0" * 40, "HEAD", "mian", "--all", "--upload-pack=touch x"])
-def test_a_baseline_that_is_none_is_refused_by_name(
-    repository: Path, tmp_path: Path, word: str
-) -> None:
+def test_a_baseline_that_is_none_is_refused_by_name(repository, tmp_path, word):
     """The default branch itself, and words that are no commit."""
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
@@ -212,13 +208,13 @@ def test_a_baseline_that_is_none_is_refused_by_name(
     assert not (clone / "x").exists()
 
 
-def test_without_a_default_branch_a_baseline_has_to_be_named(repository: Path) -> None:
+def test_without_a_default_branch_a_baseline_has_to_be_named(repository):
     found, _ = steps(repository, {"models": "bert-base", "baseline": ""})
     assert found == 2
     assert "default branch" in (repository.parent / "errors").read_text()
 
 
-def test_words_of_inputs_reach_programs_as_they_are(repository: Path) -> None:
+def test_words_of_inputs_reach_programs_as_they_are(repository):
     """`first` and `second` are files here, which a pattern would find."""
     inputs = {
         "models": "./* $(touch x)\n  ~",
@@ -238,12 +234,12 @@ def test_words_of_inputs_reach_programs_as_they_are(repository: Path) -> None:
     assert not (repository / "x").exists()
 
 
-def test_no_input_is_written_into_a_script() -> None:
+def test_no_input_is_written_into_a_script():
     for step in ACTION["runs"]["steps"]:
         assert "${{" not in step["run"]
 
 
-def test_what_the_page_shows_is_taken() -> None:
+def test_what_the_page_shows_is_taken():
     workflow, gitlab = jobs_in(PAGE)
     (action,) = [step for step in workflow["jobs"]["performance"]["steps"] if "with" in step][1:]
     assert set(action["with"]) <= set(ACTION["inputs"])

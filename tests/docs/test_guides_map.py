@@ -56,32 +56,32 @@ PIECES = (
 
 
 @pytest.mark.parametrize("document", INVENTORY)
-def test_everything_the_document_names_has_a_line(document: str) -> None:
+def test_everything_the_document_names_has_a_line(document):
     said = {line.says for line in LINES if line.document == document}
     missing = [e["says"] for e in INVENTORY[document] if e["says"] not in said]
     assert not missing, f"no line in {MAP.name} under {document!r} for: {missing}"
 
 
-def test_the_inventory_is_not_empty_and_nothing_is_listed_twice() -> None:
+def test_the_inventory_is_not_empty_and_nothing_is_listed_twice():
     keys = [(line.document, line.says) for line in LINES]
     assert len(keys) == len(set(keys))
     assert {line.document for line in LINES} == set(INVENTORY)
     assert all(len(entries) > 50 for entries in INVENTORY.values())
 
 
-def test_every_state_is_one_of_three() -> None:
+def test_every_state_is_one_of_three():
     allowed = {WORKS, *LACKING.values(), *(f"due with {piece}" for piece in PIECES)}
     wrong = [(line.document, line.says, line.state) for line in LINES if line.state not in allowed]
     assert not wrong
 
 
-def test_the_head_says_how_many_lines_there_are_and_what_is_swapped() -> None:
+def test_the_head_says_how_many_lines_there_are_and_what_is_swapped():
     if os.environ.get("ACCELBENCH_GOLDEN") == "write":
         write()
     assert parts_of(MAP.read_text(encoding="utf-8")) == made(), "write it: ACCELBENCH_GOLDEN=write"
 
 
-def test_what_is_refused_here_is_no_command_that_works() -> None:
+def test_what_is_refused_here_is_no_command_that_works():
     """A line for absent hardware alone shows a refusal; one for more says what is refused."""
     silent = []
     for line in LINES:
@@ -108,7 +108,7 @@ def test_what_is_refused_here_is_no_command_that_works() -> None:
 # -- what works is there ----------------------------------------------------------------
 
 
-def test_every_works_line_names_something_that_is_there() -> None:
+def test_every_works_line_names_something_that_is_there():
     absent, unproved = [], []
     for line in LINES:
         if not line.works:
@@ -121,7 +121,7 @@ def test_every_works_line_names_something_that_is_there() -> None:
     assert not unproved, "nothing on these lines can be checked"
 
 
-def test_every_model_that_a_works_line_names_is_known() -> None:
+def test_every_model_that_a_works_line_names_is_known():
     from accelbench.models.find import find
 
     named = {w for c in COMMANDS for w in shlex.split(c) if w in SMALL}
@@ -148,7 +148,7 @@ def prepared(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_tables_hold_what_was_measured(prepared: Path) -> None:
+def test_the_tables_hold_what_was_measured(prepared):
     tables = sorted({r[6:] for ln in LINES if ln.works for r in ln.references if r[:6] == "table "})
     assert len(tables) >= 4
     query = " UNION ALL ".join(
@@ -166,7 +166,7 @@ def trials(request: pytest.FixtureRequest) -> Trials:
     return Trials(request)
 
 
-def test_at_least_one_command_of_each_kind_is_measured() -> None:
+def test_at_least_one_command_of_each_kind_is_measured():
     assert kinds_in(MEASURED) == kinds_in(RUNS)
     assert len(MEASURED) < len(RUNS)
 
@@ -178,14 +178,12 @@ def test_at_least_one_command_of_each_kind_is_measured() -> None:
         for one in COMMANDS
     ],
 )
-def test_the_command_works(command: str, trials: Trials, present: set[str]) -> None:
+def test_the_command_works(command, trials, present):
     check_what_came(command, trials.of(command, manner_of(command)), present)
 
 
 @pytest.mark.parametrize("command", sorted(REFUSED))
-def test_the_command_is_refused_where_its_platform_is_absent(
-    command: str, trials: Trials, present: set[str]
-) -> None:
+def test_the_command_is_refused_where_its_platform_is_absent(command, trials, present):
     tried, platform = trials.of(command, in_process), REFUSED[command]
     assert platform is not None
     if platform in present:
@@ -194,7 +192,7 @@ def test_the_command_is_refused_where_its_platform_is_absent(
         check_what_was_refused(command, tried, platform)
 
 
-def test_every_column_that_a_line_names_is_filled_by_a_measurement(trials: Trials) -> None:
+def test_every_column_that_a_line_names_is_filled_by_a_measurement(trials):
     measured = results_of(trials, FILLING)
     assert {one["status"] for one in measured} == {"ok"}
     refused = filled(results_of(trials, REFUSED_SOMEWHERE)) & OF_REFUSALS
@@ -205,7 +203,7 @@ def test_every_column_that_a_line_names_is_filled_by_a_measurement(trials: Trial
     assert ABSENT_COLUMNS & found == set(), "something here fills them: these lines work"
 
 
-def test_every_option_that_a_line_names_is_used_by_a_command_that_is_run() -> None:
+def test_every_option_that_a_line_names_is_used_by_a_command_that_is_run():
     asking = [one for one in COMMANDS if shlex.split(one)[1] == "recommend"]
     used = {
         kind: {option for one in commands for option in spoken(one)}
@@ -226,15 +224,13 @@ COLD = {shlex.split(one)[1]: one for one in reversed(IN_PROCESS) if one not in R
     "command",
     [pytest.param(one, marks=[] if one in COLD else [pytest.mark.full]) for one in IN_PROCESS],
 )
-def test_the_command_works_in_a_process_of_its_own(
-    command: str, trials: Trials, present: set[str]
-) -> None:
+def test_the_command_works_in_a_process_of_its_own(command, trials, present):
     check_what_came(command, trials.of(command, on_its_own), present)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", AS_DOCUMENTED)
-def test_the_command_works_as_documented(command: str, trials: Trials, present: set[str]) -> None:
+def test_the_command_works_as_documented(command, trials, present):
     """With the documents' own models and counts."""
     assert command in RUNS
     check_what_came(command, trials.as_documented(command), present)

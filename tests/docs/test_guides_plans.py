@@ -70,9 +70,7 @@ def asked(command: str) -> dict[str, set[Any]]:
 
 
 @pytest.mark.parametrize("command", [*RUNS, *REFUSED_RUNS])
-def test_the_plan_has_all_that_the_command_names_and_nothing_else(
-    command: str, present: set[str], tmp_path: Path
-) -> None:
+def test_the_plan_has_all_that_the_command_names_and_nothing_else(command, present, tmp_path):
     plan, said, named = planned(command, tmp_path), spoken(command), asked(command)
     cases = plan["cases"]
     assert ("simulated" in {case["status"] for case in cases}) == ("--simulate" in said)

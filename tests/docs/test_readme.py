@@ -100,21 +100,16 @@ def write_what_is_named(folder: Path, words: list[str]) -> None:
         write_config(folder / "my-bert")
 
 
-def test_the_pages_have_commands() -> None:
+def test_pages():
     assert len(COMMANDS) > 35
     assert len(shown_commands()) >= 4
-
-
-def test_the_readme_is_a_front_page() -> None:
-    """What it is, two commands, three jobs, the peers, links; the rest is in docs/."""
+    # What it is, two commands, three jobs, the peers, links; the rest is in docs/.
     assert len(README.splitlines()) <= 150
     assert README.count("\n### ") == 3
     assert "make demo" in README
     assert "make test" in README
     assert "(docs/README.md)" in README
-
-
-def test_outputs_of_the_readme_are_what_was_printed() -> None:
+    # Outputs of the readme are what was printed.
     blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
     printed = [path.read_text(encoding="utf-8") for path in sorted(FRONT_PAGE.glob("*.txt"))]
     assert len(blocks) == len(printed) == 3
@@ -123,9 +118,7 @@ def test_outputs_of_the_readme_are_what_was_printed() -> None:
         (whole,) = [text for text in printed if text.splitlines()[0] == block.splitlines()[0]]
         lines = iter(whole.splitlines())
         assert all(line in lines for line in block.splitlines() if line != "…"), block
-
-
-def test_pictures_of_the_readme_are_here_and_small() -> None:
+    # Pictures of the readme are here and small.
     pictures = re.findall(r"!\[[^\]]+\]\((docs/images/[^)]+)\)", README)
     assert {Path(name).suffix for name in pictures} == {".svg", ".png"}
     for name in pictures:
@@ -139,25 +132,13 @@ def test_pictures_of_the_readme_are_here_and_small() -> None:
     assert "http" not in (DOCS / "images" / "terminal.svg").read_text().replace(
         "http://www.w3.org/2000/svg", ""
     ).replace("https://www.textualize.io", "")
-
-
-def links(page: Path) -> set[Path]:
-    """The files of this repository that a page leads to."""
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-    here = [target for target in targets if not target.startswith(("https://", "http://"))]
-    return {(page.parent / target).resolve() for target in here}
-
-
-def test_the_start_page_leads_to_every_page() -> None:
+    # The start page leads to every page.
     start = links(DOCS / "README.md")
     pages = {path for path in DOCS.glob("*") if path.suffix in (".md", ".json")}
     assert not sorted(path.name for path in pages - start - {DOCS / "README.md"})
     own = links(DOCS / "models" / "README.md")
     assert not set((DOCS / "models").glob("*.md")) - own - {DOCS / "models" / "README.md"}
-
-
-def test_no_link_of_the_pages_is_dead() -> None:
-    """Anchors too: each is a heading of the page that it leads to."""
+    # Anchors too: each is a heading of the page that it leads to.
     dead = []
     for page in [ROOT / "README.md", *(DOCS / name for name in ("README.md", "installing.md"))]:
         for target, anchor in re.findall(
@@ -171,6 +152,13 @@ def test_no_link_of_the_pages_is_dead() -> None:
     assert not dead
 
 
+def links(page: Path) -> set[Path]:
+    """The files of this repository that a page leads to."""
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    here = [target for target in targets if not target.startswith(("https://", "http://"))]
+    return {(page.parent / target).resolve() for target in here}
+
+
 def anchors(page: Path) -> set[str]:
     """How headings of a page are linked to."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -182,9 +170,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.usefixtures("present")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_is_understood(
-    command: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_the_command_is_understood(command, tmp_path, request):
     words = shlex.split(command)
     if words[0] == "run" and "--dry-run" not in words:
         words.append("--dry-run")

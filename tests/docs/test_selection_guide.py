@@ -31,7 +31,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 @pytest.mark.usefixtures("machine")
-def test_the_runners_snippet_measures_on_the_hardware_that_is_chosen() -> None:
+def test_the_runners_snippet_measures_on_the_hardware_that_is_chosen():
     snippet = BASIC_USAGE.replace("enhanced_hardware_benchmark_runner import", "accelbench import")
     names: dict[str, Any] = {}
     exec(snippet, names)  # the document's own words

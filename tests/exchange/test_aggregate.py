@@ -60,14 +60,20 @@ def entry(*bodies: dict[str, Any]) -> dict[str, Any]:
     return dict(one)
 
 
-def test_the_published_schema_is_up_to_date() -> None:
+def test_the_schema():
+    # The published schema is up to date.
     published = Path(__file__).parents[2] / "docs" / "aggregate-schema.json"
     assert published.read_text(encoding="utf-8") == text(), (
         "python -m accelbench.exchange.aggregate_schema > docs/aggregate-schema.json"
     )
+    # Every figure named is a column.
+    from accelbench.exchange.aggregate import ASIDE, QUESTION
+
+    assert set(QUESTION) | set(ASIDE) <= BY_NAME.keys()
 
 
-def test_the_best_figures_come_with_their_batch() -> None:
+def test_the_best_figures():
+    # The best figures come with their batch.
     found = entry(ok(1, 4.0), ok(8, 8.0), ok(32, 40.0))  # 250, 1000 and 800 images/s
     assert found["best_latency"] == {
         "latency_ms": 4.0,
@@ -85,32 +91,26 @@ def test_the_best_figures_come_with_their_batch() -> None:
     # 1000 at batch 8, where 8 times the 250 of batch 1 would be 2000.
     assert found["batch_scaling_efficiency"] == pytest.approx(0.5)
     assert [one["batch_size"] for one in found["batches"]] == [1, 8, 32]
-
-
-def test_efficiency_counts_from_the_smallest_batch_there_is() -> None:
     assert entry(ok(4, 4.0), ok(8, 4.0))["batch_scaling_efficiency"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("bodies", [[ok(8, 4.0)], [ok(1, 1.0), ok(8, 16.0)], []])
-def test_no_efficiency_where_there_is_nothing_to_compare(bodies: list[dict[str, Any]]) -> None:
+def test_no_efficiency_where_there_is_nothing_to_compare(bodies):
     refused = ok(2, 1.0, status="failed", throughput=None, latency_p50_ms=None)
     assert entry(*bodies, refused)["batch_scaling_efficiency"] is None
 
 
-def test_of_several_launches_the_median_counts_not_the_luckiest() -> None:
+def test_launches_of_a_batch():
+    # Of several launches the median counts not the luckiest.
     found = entry(*(ok(1, ms, launch=i) for i, ms in enumerate((5.0, 1.0, 4.0))))
     assert found["best_latency"]["latency_ms"] == 4.0
     assert found["best_throughput"]["throughput"] == 250.0
     assert found["batches"][0]["results"] == 3
-
-
-def test_medians_and_means_are_not_mixed() -> None:
+    # Medians and means are not mixed.
     too_short = ok(1, 3.0, latency_p50_ms=None)
     found = entry(ok(1, 1.0, latency_mean_ms=2.0), too_short)["best_latency"]
     assert (found["latency_ms"], found["latency_statistic"]) == (2.5, "mean")
-
-
-def test_only_the_batch_varies_within_an_entry() -> None:
+    # Only the batch varies within an entry.
     others = [
         {"model": "bert-tiny"}, {"hardware": "cuda", "device": "cuda:0"}, {"device": "cpu:1"},
         {"runtime": "onnxruntime"}, {"precision": "bf16"}, {"mode": "training"},
@@ -120,29 +120,23 @@ def test_only_the_batch_varies_within_an_entry() -> None:
     assert len(document["entries"]) == 1 + len(others)
     assert document["results"] == 2 + len(others)
     assert {"image_size": 128} in [one["shape"] for one in document["entries"]]
-
-
-def test_doubtful_results_stay_and_are_flagged() -> None:
+    # Doubtful results stay and are flagged.
     found = entry(ok(1, 4.0), ok(8, 8.0, quality="throttled"), ok(8, 8.0, quality="unsteady"))
     assert found["flags"] == ["throttled", "unsteady"]
     assert found["best_throughput"]["flags"] == ["throttled", "unsteady"]
     assert found["best_latency"]["flags"] == []
 
 
-def test_nothing_is_the_best_by_a_time_that_is_unusable() -> None:
+def test_times_that_do_not_count():
+    # Nothing is the best by a time that is unusable.
     found = entry(ok(1, 4.0), ok(8, 1.0, quality="unusable"))
     assert found["best_latency"]["batch_size"] == found["best_throughput"]["batch_size"] == 1
     assert found["flags"] == ["unusable"]
     assert [one["latency_ms"] for one in found["batches"]] == [4.0, 1.0]
     assert entry(ok(8, 1.0, quality="unusable"))["best_latency"] is None
-
-
-def test_one_unusable_launch_of_three_is_left_out_of_the_middle() -> None:
     launches = [ok(8, 4.0), ok(8, 40.0, quality="unusable"), ok(8, 5.0, quality="fixed")]
     assert entry(*launches)["best_latency"]["latency_ms"] == 4.5
-
-
-def test_results_of_few_samples_are_flagged_and_a_time_limit_alone_is_not() -> None:
+    # Results of few samples are flagged and a time limit alone is not.
     found = entry(
         ok(1, 4.0, sample_count=30, quality="time_limited"),
         ok(2, 4.0, sample_count=29, quality="time_limited"),
@@ -154,15 +148,14 @@ def test_results_of_few_samples_are_flagged_and_a_time_limit_alone_is_not() -> N
     assert flags == {1: [], 2: ["few_samples"], 8: ["few_samples", "unsteady"], 32: []}
     assert found["flags"] == ["few_samples", "unsteady"]
     assert found["best_throughput"]["flags"] == ["few_samples", "unsteady"]
-
-
-def test_few_samples_are_those_that_the_measuring_rules_call_few() -> None:
+    # Few samples are those that the measuring rules call few.
     from accelbench.measure.stopping import StoppingRule
 
     assert StoppingRule().minimum == ENOUGH_SAMPLES
 
 
-def test_what_was_not_measured_feeds_nothing() -> None:
+def test_what_was_not_measured():
+    # What was not measured feeds nothing.
     document = aggregated(
         ok(1, 4.0, provenance="imported"),
         ok(1, 0.1, provenance="predicted"),
@@ -173,17 +166,13 @@ def test_what_was_not_measured_feeds_nothing() -> None:
     (found,) = document["entries"]
     assert found["best_latency"]["latency_ms"] == 4.0
     assert found["provenance"] == ["imported"]
-
-
-def test_emulated_results_are_counted_and_their_times_are_not_used() -> None:
+    # Emulated results are counted and their times are not used.
     found = entry(ok(1, 4.0, emulated=True))
     assert found["emulated"]
     assert found["status_counts"] == {"ok": 1}
     assert found["best_latency"] is found["best_throughput"] is None
     assert found["batches"] == []
-
-
-def test_what_did_not_work_is_counted_by_status() -> None:
+    # What did not work is counted by status.
     document = aggregated(
         ok(1, 4.0),
         ok(8, 0.1, status="out_of_memory"),
@@ -194,16 +183,13 @@ def test_what_did_not_work_is_counted_by_status() -> None:
     assert document["status_counts"] == counts
     assert document["entries"][0]["status_counts"] == counts
     assert document["entries"][0]["best_latency"]["latency_ms"] == 4.0
-
-
-def test_nothing_at_all_is_a_valid_document() -> None:
     assert aggregated()["entries"] == []
 
 
 # -- from files
 
 
-def test_it_is_made_of_all_result_files_of_the_folder(tmp_path: Path) -> None:
+def test_it_is_made_of_all_result_files_of_the_folder(tmp_path):
     raw = tmp_path / "raw_results"
     result_file.write(raw, RUN, [ok(1, 4.0), ok(1, 4.0, hardware="cuda")], WHEN)
     path = refresh(tmp_path)
@@ -225,14 +211,14 @@ def test_it_is_made_of_all_result_files_of_the_folder(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]  # and nothing temporary
 
 
-def test_a_result_that_is_in_two_files_counts_once(tmp_path: Path) -> None:
+def test_a_result_that_is_in_two_files_counts_once(tmp_path):
     raw = tmp_path / "raw_results"
     for _ in range(2):
         result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
     assert aggregate(gather(raw))["results"] == 1
 
 
-def test_other_files_are_skipped_and_listed(tmp_path: Path) -> None:
+def test_other_files_are_skipped_and_listed(tmp_path):
     raw = tmp_path / "raw_results"
     result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
     good = result_file.document(RUN, [ok(1, 4.0)])
@@ -259,7 +245,7 @@ def test_other_files_are_skipped_and_listed(tmp_path: Path) -> None:
     assert "schema" in skipped["b-foreign.json"]
 
 
-def test_values_of_other_types_are_set_aside(tmp_path: Path) -> None:
+def test_values_of_other_types_are_set_aside(tmp_path):
     raw = tmp_path / "raw_results"
     document = result_file.document(RUN, [ok(1, 4.0)])
     document["results"][0] |= {"latency_p50_ms": "fast", "batch_size": 0, "flops": True}
@@ -269,13 +255,13 @@ def test_values_of_other_types_are_set_aside(tmp_path: Path) -> None:
     assert found["batches"] == []
 
 
-def test_a_folder_without_results_has_an_empty_document(tmp_path: Path) -> None:
+def test_a_folder_without_results_has_an_empty_document(tmp_path):
     document = json.loads(refresh(tmp_path).read_text())
     check(document)
     assert document["files"] == 0
 
 
-def test_power_cuts_leave_the_old_document_or_the_new_one(tmp_path: Path) -> None:
+def test_power_cuts_leave_the_old_document_or_the_new_one(tmp_path):
     numbers = iter(range(10**6))
 
     def make() -> Path:
@@ -294,9 +280,3 @@ def test_power_cuts_leave_the_old_document_or_the_new_one(tmp_path: Path) -> Non
         found.add(json.loads(path.read_text(encoding="utf-8"))["results"])
         assert found <= {1, 2}, where
     assert found == {1, 2}
-
-
-def test_every_figure_named_is_a_column() -> None:
-    from accelbench.exchange.aggregate import ASIDE, QUESTION
-
-    assert set(QUESTION) | set(ASIDE) <= BY_NAME.keys()

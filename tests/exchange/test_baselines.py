@@ -35,7 +35,7 @@ BODY: dict[str, Any] = {
 ENVIRONMENT = {"machine": "lab", "cpu": "A processor"}
 
 
-def test_a_result_file_says_all_that_was_asked_and_the_machine(tmp_path: Path) -> None:
+def test_a_result_file_says_all_that_was_asked_and_the_machine(tmp_path):
     write_one(tmp_path / "ci.json", {"run_id": "r1", "environment": ENVIRONMENT}, [BODY])
     found = read_baseline(tmp_path / "ci.json")
     assert (found.told, found.environment) == (frozenset(ASKED), ENVIRONMENT)
@@ -43,7 +43,7 @@ def test_a_result_file_says_all_that_was_asked_and_the_machine(tmp_path: Path) -
     assert row == {**row, **BODY}
 
 
-def test_an_export_keeps_every_value(tmp_path: Path) -> None:
+def test_an_export_keeps_every_value(tmp_path):
     export_csv(tmp_path / "all.csv", list(BODY), [BODY])
     found = read_baseline(tmp_path / "all.csv")
     assert found.rows == ({**BODY, "arm": ""},)
@@ -75,7 +75,7 @@ def of_launches(read: FromFile, name: str) -> list[list[float]]:
     return list(sides.values())
 
 
-def test_a_comparison_keeps_the_launches_of_each_side(tmp_path: Path) -> None:
+def test_a_comparison_keeps_the_launches_of_each_side(tmp_path):
     found = comparison()
     write_csv(tmp_path / "analysis.csv", found, AXES["hardware"])
     lines = document(found, AXES["hardware"])
@@ -93,7 +93,7 @@ def test_a_comparison_keeps_the_launches_of_each_side(tmp_path: Path) -> None:
     assert read_baseline(tmp_path / "analysis.csv").told == set(ASKED) & set(lines[0])
 
 
-def test_a_comparison_of_an_older_version_is_one_launch_a_side(tmp_path: Path) -> None:
+def test_a_comparison_of_an_older_version_is_one_launch_a_side(tmp_path):
     lines = document(comparison(), AXES["hardware"])
     older = [{name: v for name, v in line.items() if name != LAUNCH_VALUES} for line in lines]
     (tmp_path / "said.json").write_text(json.dumps({"comparisons": older}))
@@ -109,7 +109,7 @@ def test_a_comparison_of_an_older_version_is_one_launch_a_side(tmp_path: Path) -
 @pytest.mark.parametrize(
     "values", ["{", "5", "[5]", '[{"latency_mean_ms": 5.0}]', '[{"launch": -1}]']
 )
-def test_launches_that_contradict_their_side_are_refused(tmp_path: Path, values: str) -> None:
+def test_launches_that_contradict_their_side_are_refused(tmp_path, values):
     write_csv(tmp_path / "good.csv", comparison(), AXES["hardware"])
     with (tmp_path / "good.csv").open(newline="") as stream:
         lines = list(csv.DictReader(stream))
@@ -122,7 +122,7 @@ def test_launches_that_contradict_their_side_are_refused(tmp_path: Path, values:
         read_baseline(tmp_path / "bad.csv")
 
 
-def test_the_guides_table_says_no_more_than_it_does(tmp_path: Path) -> None:
+def test_the_guides_table_says_no_more_than_it_does(tmp_path):
     (tmp_path / "baseline.csv").write_text(GUIDE, encoding="utf-8")
     found = read_baseline(tmp_path / "baseline.csv")
     assert {"model", "runtime", "hardware", "batch_size", "precision"} <= found.told
@@ -142,13 +142,13 @@ def test_the_guides_table_says_no_more_than_it_does(tmp_path: Path) -> None:
         ("a.txt", "x", "no baseline"),
     ],
 )
-def test_what_is_none_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_what_is_none_is_refused(tmp_path, name, text, said):
     (tmp_path / name).write_text(text)
     with pytest.raises(UsageError, match=said):
         read_baseline(tmp_path / name)
 
 
-def test_a_figure_that_is_none_is_told_by_line_and_field(tmp_path: Path) -> None:
+def test_a_figure_that_is_none_is_told_by_line_and_field(tmp_path):
     header = GUIDE.splitlines()[0].split(",")
     cells = dict.fromkeys(header, "")
     cells |= {"framework": "pytorch", "model": "bert", "device": "cpu", "dtype": "float32"}
@@ -170,9 +170,7 @@ def test_a_figure_that_is_none_is_told_by_line_and_field(tmp_path: Path) -> None
          "r,c,bert,cpu,x,ok,imported", "latency_p50_ms"),
     ],
 )  # fmt: skip
-def test_a_time_that_no_step_takes_is_refused(
-    tmp_path: Path, header: str, cells: str, field: str, figure: str
-) -> None:
+def test_a_time_that_no_step_takes_is_refused(tmp_path, header, cells, field, figure):
     (tmp_path / "a.csv").write_text(f"{header}\n{cells},{figure}\n")
     with pytest.raises(MalformedError) as refused:
         read_baseline(tmp_path / "a.csv")
@@ -181,13 +179,13 @@ def test_a_time_that_no_step_takes_is_refused(
 
 
 @pytest.mark.parametrize("figure", ["-1", "0", '"soon"'])
-def test_a_side_of_a_document_is_held_to_the_same(tmp_path: Path, figure: str) -> None:
+def test_a_side_of_a_document_is_held_to_the_same(tmp_path, figure):
     (tmp_path / "a.json").write_text(f'{{"comparisons": [\n{{"latency_ms": {figure}}}]}}')
     with pytest.raises(MalformedError, match="line 2, entry 1, 'latency_ms'"):
         read_baseline(tmp_path / "a.json")
 
 
-def test_what_is_made_of_results_is_no_baseline_and_says_what_is(tmp_path: Path) -> None:
+def test_what_is_made_of_results_is_no_baseline_and_says_what_is(tmp_path):
     path = tmp_path / "aggregated_benchmarks.json"
     path.write_text(json.dumps({"schema": AGGREGATE, "results": 3}))
     with pytest.raises(MalformedError, match="what all result files of a folder say") as refused:
@@ -195,17 +193,17 @@ def test_what_is_made_of_results_is_no_baseline_and_says_what_is(tmp_path: Path)
     assert "raw_results" in refused.value.advice
 
 
-def test_a_result_counts_once_however_often_a_file_has_it(tmp_path: Path) -> None:
+def test_a_result_counts_once_however_often_a_file_has_it(tmp_path):
     export_csv(tmp_path / "all.csv", list(BODY), [BODY, BODY, {**BODY, "result_id": "i2"}])
     assert len(read_baseline(tmp_path / "all.csv").rows) == 2
 
 
-def test_what_makes_figures_unlike_is_named_where_a_file_omits_it(tmp_path: Path) -> None:
+def test_what_makes_figures_unlike_is_named_where_a_file_omits_it(tmp_path):
     export_csv(tmp_path / "all.csv", list(BODY), [BODY])
     assert read_baseline(tmp_path / "all.csv").untold == ("weights", "emulated")
 
 
-def test_a_comparison_of_runs_is_no_baseline(tmp_path: Path) -> None:
+def test_a_comparison_of_runs_is_no_baseline(tmp_path):
     runs = [{**BODY, "run_id": run, "started_at": f"2026-01-0{n + 1} 00:00:00"}
             for n, run in enumerate(("r1", "r2"))]  # fmt: skip
     write_csv(tmp_path / "runs.csv", compared(runs, AXES["run"], known=Histories()), AXES["run"])
@@ -221,7 +219,7 @@ SIDES = [
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_comparison_says_what_its_sides_are_of(tmp_path: Path, as_json: bool) -> None:
+def test_a_comparison_says_what_its_sides_are_of(tmp_path, as_json):
     """In a build that went red, the figures of an emulated side stood for a baseline."""
     found = compared(SIDES, AXES["hardware"], known=Histories())
     if as_json:
@@ -249,8 +247,8 @@ def test_a_comparison_says_what_its_sides_are_of(tmp_path: Path, as_json: bool) 
     ],
 )
 def test_what_an_older_comparison_refused_is_known_where_it_does_not_say_of_what_it_is(
-    tmp_path: Path, refused: str, words: list[str] | None
-) -> None:
+    tmp_path, refused, words
+):
     lines = document(compared(SIDES, AXES["hardware"], known=Histories()), AXES["hardware"])
     names = [n for n in lines[1] if n not in ("weights_digest", "workarounds", "emulated")]
     export_csv(tmp_path / "older.csv", names, [{**lines[1], "refused": refused}])

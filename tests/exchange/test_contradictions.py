@@ -104,7 +104,7 @@ def write(path: Path, *bodies: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["independent", "alternating", "opposed", "few values"])
-def test_an_honest_interval_spans_more_ranks_than_are_needed(kind: str, tmp_path: Path) -> None:
+def test_an_honest_interval_spans_more_ranks_than_are_needed(kind, tmp_path):
     draw = np.random.default_rng(1)
     for count in (5, 8, 30, 31, 240):
         steps = draw.normal(4e8, 1e7, count)
@@ -123,7 +123,7 @@ def test_an_honest_interval_spans_more_ranks_than_are_needed(kind: str, tmp_path
 
 
 @each_corrupted
-def test_an_import_refuses_it(changed: dict[str, Any], column: str, tmp_path: Path) -> None:
+def test_an_import_refuses_it(changed, column, tmp_path):
     with pytest.raises(MalformedError) as caught:
         read_import("json", write(tmp_path / "r.json", honest() | changed))
     assert caught.value.field == column
@@ -141,7 +141,7 @@ def test_an_import_refuses_it(changed: dict[str, Any], column: str, tmp_path: Pa
     ],
     ids=lambda one: str(one)[:50],
 )
-def test_what_the_rules_of_quality_allow_is_taken(changed: dict[str, Any], tmp_path: Path) -> None:
+def test_what_the_rules_of_quality_allow_is_taken(changed, tmp_path):
     path = write(tmp_path / "r.json", honest() | changed)
     assert read_import("json", path).results == 1
 
@@ -151,7 +151,7 @@ def test_what_the_rules_of_quality_allow_is_taken(changed: dict[str, Any], tmp_p
     [*CORRUPTED[:8], *CORRUPTED[-10:-5], *IMPOSSIBLE],
     ids=lambda one: str(one)[:50],
 )
-def test_a_baseline_is_checked_alike(changed: dict[str, Any], column: str, tmp_path: Path) -> None:
+def test_a_baseline_is_checked_alike(changed, column, tmp_path):
     assert read_baseline(write(tmp_path / "good.json", honest())).rows
     with pytest.raises(MalformedError) as caught:
         read_baseline(write(tmp_path / "r.json", honest() | changed))
@@ -159,16 +159,14 @@ def test_a_baseline_is_checked_alike(changed: dict[str, Any], column: str, tmp_p
 
 
 @pytest.mark.parametrize("changed", POSSIBLE, ids=lambda one: str(one)[:50])
-def test_side_values_within_their_bounds_are_taken(changed: dict[str, Any], tmp_path: Path) -> None:
+def test_side_values_within_their_bounds_are_taken(changed, tmp_path):
     path = write(tmp_path / "r.json", honest() | changed)
     assert read_import("json", path).results == 1
     assert read_baseline(path).rows
 
 
 @pytest.mark.parametrize(("changed", "column"), IMPOSSIBLE, ids=lambda one: str(one)[:50])
-def test_a_record_of_another_program_is_bounded_too(
-    changed: dict[str, Any], column: str, tmp_path: Path
-) -> None:
+def test_a_record_of_another_program_is_bounded_too(changed, column, tmp_path):
     foreign = {name: value for name, value in honest().items() if name not in _OURS}
     with pytest.raises(MalformedError) as caught:
         read_import("json", write(tmp_path / "r.json", foreign | changed))
@@ -178,7 +176,7 @@ def test_a_record_of_another_program_is_bounded_too(
 _OURS = ("protocol_version", "samples", "sampling", "nulls")
 
 
-def test_a_merge_refuses_impossible_side_values(tmp_path: Path) -> None:
+def test_a_merge_refuses_impossible_side_values(tmp_path):
     there = Database(tmp_path / "b.duckdb")
     bring(there, "json", write(tmp_path / "r.json", honest()))
     with duckdb.connect(str(there.path)) as con:
@@ -188,7 +186,7 @@ def test_a_merge_refuses_impossible_side_values(tmp_path: Path) -> None:
     assert "power_watts: " in merged.problems[0]
 
 
-def test_a_journal_keeps_what_a_database_refuses(tmp_path: Path) -> None:
+def test_a_journal_keeps_what_a_database_refuses(tmp_path):
     """A line with a right checksum is no evidence: -7 ms was stored as measured and ok."""
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
@@ -210,7 +208,7 @@ def test_a_journal_keeps_what_a_database_refuses(tmp_path: Path) -> None:
     assert journal.read_bytes() == before
 
 
-def test_a_merge_refuses_what_a_doctored_database_has(tmp_path: Path) -> None:
+def test_a_merge_refuses_what_a_doctored_database_has(tmp_path):
     there = Database(tmp_path / "b.duckdb")
     bring(there, "json", write(tmp_path / "r.json", honest()))
     with duckdb.connect(str(there.path)) as con:
@@ -227,7 +225,7 @@ def test_a_merge_refuses_what_a_doctored_database_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["device_name", "verification", "seed"])
-def test_it_is_there_already_only_if_it_is_the_same(column: str, tmp_path: Path) -> None:
+def test_it_is_there_already_only_if_it_is_the_same(column, tmp_path):
     database = Database(tmp_path / "a.duckdb")
     first = honest() | {"verification": "reference", "seed": 0}
     assert bring(database, "json", write(tmp_path / "r.json", first)) == 1
@@ -239,7 +237,7 @@ def test_it_is_there_already_only_if_it_is_the_same(column: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_what_was_exported_comes_in_again(form: str, tmp_path: Path) -> None:
+def test_what_was_exported_comes_in_again(form, tmp_path):
     failed = honest() | {"status": "failed", "reason": "crash", "launch": 0}
     failed = {k: v for k, v in failed.items() if not k.startswith(("latency", "sampl", "through"))}
     from accelbench.present.table_export import export_table
@@ -265,9 +263,7 @@ HEADER = "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch
     ("size", "parameters", "taken"),
     [("224", "25.6", False), ("", "25.6", False), ("224", "", False), ("32", "0.01", True)],
 )
-def test_a_rate_that_no_device_reaches_is_refused(
-    size: str, parameters: str, taken: bool, tmp_path: Path
-) -> None:
+def test_a_rate_that_no_device_reaches_is_refused(size, parameters, taken, tmp_path):
     """1e8 images a second: too many operations, or more bytes than the card's memory gives."""
     path = tmp_path / TIMM
     good = "resnet50,224,4000,64.0,256,25.6\n"
@@ -281,7 +277,7 @@ def test_a_rate_that_no_device_reaches_is_refused(
     assert (caught.value.field, caught.value.line) == ("latency_mean_ms", 3)
 
 
-def test_a_result_of_another_tool_has_no_case_to_recompute(tmp_path: Path) -> None:
+def test_a_result_of_another_tool_has_no_case_to_recompute(tmp_path):
     body = honest() | {"protocol_version": None, "conditions": {}, "case_id": "theirs"}
     path = write(tmp_path / "r.json", body)
     assert json.loads(path.read_text())["results"][0]["case_id"] == "theirs"

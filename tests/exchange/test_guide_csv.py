@@ -1,7 +1,5 @@
 """The guide's names for our columns, and its CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -27,27 +25,22 @@ from accelbench.exchange.guide_csv import (
 SHAPES = '{"input_ids": [2, 16], "attention_mask": [2, 16]}'
 
 
-def test_every_name_beside_the_guides_is_a_column() -> None:
+def test_columns_of_the_guide():
+    # Every name beside the guides is a column.
     assert set(FIGURES.values()) <= BY_NAME.keys()
     assert set(BESIDE) - BY_NAME.keys() == {"model_id"}
     assert len(COLUMNS) == len(set(COLUMNS))
-
-
-def test_a_figure_that_is_known_is_the_stores() -> None:
+    # A figure that is known is the stores.
     made = guide_result(body(1, throughput=7, memory_peak_mb=3.5, compile_ms=0.25), "BERT", "abc")
     assert (made["throughput_ips"], made["memory_mb"]) == (7.0, 3.5)
     assert (made["compilation_time_ms"], made["latency_mean_ms"]) == (0.25, 1.1)
     assert (made["throughput"], made["memory_peak_mb"]) == (7.0, 3.5)
-
-
-def test_a_figure_that_is_not_known_is_nan_here_and_none_where_it_is_the_stores() -> None:
+    # A figure that is not known is nan here and none where it is the stores.
     made = guide_result(body(0, latency_p50_ms=None), "BERT", None)
     assert math.isnan(made["latency_p50_ms"])
     assert math.isnan(made["throughput_ips"])
     assert made["throughput"] is None
-
-
-def test_the_shape_is_the_first_inputs_and_all_are_there() -> None:
+    # The shape is the first inputs and all are there.
     made = guide_result(body(0, input_shape=SHAPES), "BERT", None)
     assert made["input_shape"] == (2, 16)
     assert made["input_shapes"] == {"input_ids": (2, 16), "attention_mask": (2, 16)}
@@ -57,19 +50,41 @@ def test_the_shape_is_the_first_inputs_and_all_are_there() -> None:
 @pytest.mark.parametrize(
     ("stored", "long"), [("fp16", "float16"), ("amp-bf16", "amp_bfloat16"), ("fp6", "fp6")]
 )
-def test_the_dtype_is_the_long_form(stored: str, long: str) -> None:
+def test_the_dtype_is_the_long_form(stored, long):
     made = guide_result(body(0, precision=stored), "BERT", None)
     assert (made["dtype"], made["precision"]) == (long, stored)
 
 
-def test_warnings_are_the_results_own_and_those_beside_it() -> None:
+def test_columns_beside_it():
+    # Warnings are the results own and those beside it.
     assert guide_result(body(0, warnings=["own"]), "BERT", None, ["beside"])["warnings"] == [
         "own",
         "beside",
     ]
+    # The guides own columns come first and the times of tokens are there.
+    assert COLUMNS[: len(GUIDE)] == GUIDE
+    made = guide_result(body(0, ttft_ms=5.5, tpot_ms=0.5), "gpt2", None)
+    (line,) = csv.DictReader(io.StringIO(encode([made], header=True).decode(), newline=""))
+    assert (line["ttft_ms"], line["tpot_ms"]) == ("5.5", "0.5")
+    # Names are in utc.
+    there = timezone(timedelta(hours=5))
+    assert csv_name(datetime(2025, 1, 1, 17, tzinfo=there)) == (
+        "benchmark_results_20250101_120000.csv"
+    )
+    assert header_of("") == ()
+    # What the time is worth is said beside it.
+    told = {"emulated": True, "verification": "ok", "workarounds": ["fixed_batch"]}
+    text = encode([guide_result(body(0, **told), "BERT", None)], header=True).decode()
+    (line,) = csv.DictReader(io.StringIO(text))
+    assert (line["emulated"], line["verification"]) == ("True", "ok")
+    assert line["workarounds"] == '["fixed_batch"]'
+    # The arm of a comparison is a column.
+    made = guide_result(body(1, arm="threads=1", launch=2), "BERT", None)
+    (read,) = csv.DictReader(io.StringIO(encode([made], header=True).decode()))
+    assert (read["arm"], read["launch"]) == ("threads=1", "2")
 
 
-def test_a_line_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_reads_back(capsys):
     results = [guide_result(body(i, message=text), text, None) for i, text in enumerate(NASTY)]
     text = encode(results[:1], header=True).decode() + encode(results[1:], header=False).decode()
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
@@ -100,38 +115,9 @@ def test_a_line_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
         {"launch": 1},
     ],
 )
-def test_two_questions_never_have_the_same_line(other: dict[str, object]) -> None:
+def test_two_questions_never_have_the_same_line(other):
     usual = {"mode": "inference", "compiled": False, "threads": 1, "weights": "random"}
     made = [guide_result(body(0, **{**usual, **more}), "BERT", None) for more in ({}, other)]
     lines = list(csv.DictReader(io.StringIO(encode(made, header=True).decode(), newline="")))
     one, two = ([line[n] for n in (*GUIDE, *ASKED)] for line in lines)
     assert one != two
-
-
-def test_the_guides_own_columns_come_first_and_the_times_of_tokens_are_there() -> None:
-    assert COLUMNS[: len(GUIDE)] == GUIDE
-    made = guide_result(body(0, ttft_ms=5.5, tpot_ms=0.5), "gpt2", None)
-    (line,) = csv.DictReader(io.StringIO(encode([made], header=True).decode(), newline=""))
-    assert (line["ttft_ms"], line["tpot_ms"]) == ("5.5", "0.5")
-
-
-def test_names_are_in_utc() -> None:
-    there = timezone(timedelta(hours=5))
-    assert csv_name(datetime(2025, 1, 1, 17, tzinfo=there)) == (
-        "benchmark_results_20250101_120000.csv"
-    )
-    assert header_of("") == ()
-
-
-def test_what_the_time_is_worth_is_said_beside_it() -> None:
-    told = {"emulated": True, "verification": "ok", "workarounds": ["fixed_batch"]}
-    text = encode([guide_result(body(0, **told), "BERT", None)], header=True).decode()
-    (line,) = csv.DictReader(io.StringIO(text))
-    assert (line["emulated"], line["verification"]) == ("True", "ok")
-    assert line["workarounds"] == '["fixed_batch"]'
-
-
-def test_the_arm_of_a_comparison_is_a_column() -> None:
-    made = guide_result(body(1, arm="threads=1", launch=2), "BERT", None)
-    (read,) = csv.DictReader(io.StringIO(encode([made], header=True).decode()))
-    assert (read["arm"], read["launch"]) == ("threads=1", "2")

@@ -41,9 +41,7 @@ TIDY: tuple[tuple[dict[str, Any], str, str], ...] = (
 
 
 @pytest.mark.parametrize(("said", "field", "why"), TIDY, ids=lambda one: str(one)[:40])
-def test_a_tidy_table_of_other_types_is_refused(
-    said: dict[str, Any], field: str, why: str, tmp_path: Path
-) -> None:
+def test_a_tidy_table_of_other_types_is_refused(said, field, why, tmp_path):
     pq.write_table(pa.Table.from_pylist([{**LINE, **said}]), tmp_path / "t.parquet")
     with pytest.raises(MalformedError) as caught:
         read_import("tidy", tmp_path / "t.parquet")
@@ -52,7 +50,7 @@ def test_a_tidy_table_of_other_types_is_refused(
     assert caught.value.line == 1
 
 
-def test_a_tidy_line_without_figures_did_not_run(tmp_path: Path) -> None:
+def test_a_tidy_line_without_figures_did_not_run(tmp_path):
     none = {**LINE, "latency_ms": None, "throughput": None}
     derived = {**LINE, "throughput": None, "extra": '{"latency_is_derived": true}'}
     pq.write_table(pa.Table.from_pylist([LINE, none, derived]), tmp_path / "t.parquet")
@@ -61,7 +59,7 @@ def test_a_tidy_line_without_figures_did_not_run(tmp_path: Path) -> None:
     assert bring(Database(tmp_path / "a.duckdb"), "tidy", tmp_path / "t.parquet") == 1
 
 
-def test_what_is_left_out_is_not_made_up(tmp_path: Path) -> None:
+def test_what_is_left_out_is_not_made_up(tmp_path):
     (tmp_path / "info.yaml").write_text(INFO.replace("25.5M", "25.5.5M"))
     (tmp_path / "perf.yaml").write_text(PERF)
     assert {one.get("parameters") for one in read_import("aihub", tmp_path).bodies} == {None}
@@ -70,7 +68,7 @@ def test_what_is_left_out_is_not_made_up(tmp_path: Path) -> None:
     assert "image_size" not in read_import("guide-csv", path).bodies[0]
 
 
-def test_a_name_with_brackets_is_one_file(tmp_path: Path) -> None:
+def test_a_name_with_brackets_is_one_file(tmp_path):
     for name, model in (("a", "first"), ("b", "second"), ("[ab]", "third")):
         row = {**OURS, "model": model, "result_id": name}
         pq.write_table(pa.Table.from_pylist([row]), tmp_path / f"{name}.parquet")
@@ -79,7 +77,7 @@ def test_a_name_with_brackets_is_one_file(tmp_path: Path) -> None:
     assert [row["model"] for row in database.results()] == ["third"]
 
 
-def test_damage_in_any_byte_of_a_table_is_a_sentence(tmp_path: Path) -> None:
+def test_damage_in_any_byte_of_a_table_is_a_sentence(tmp_path):
     pq.write_table(pa.Table.from_pylist([OURS]), tmp_path / "r.parquet")
     whole = (tmp_path / "r.parquet").read_bytes()
     database, refused = Database(tmp_path / "a.duckdb"), 0
@@ -94,7 +92,7 @@ def test_damage_in_any_byte_of_a_table_is_a_sentence(tmp_path: Path) -> None:
     assert refused > 3
 
 
-def test_places_that_are_no_files_are_said(tmp_path: Path) -> None:
+def test_places_that_are_no_files_are_said(tmp_path):
     os.mkfifo(tmp_path / "fifo.json")
     (tmp_path / "zero.json").symlink_to("/dev/zero")
     (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
@@ -108,7 +106,7 @@ def test_places_that_are_no_files_are_said(tmp_path: Path) -> None:
             read_import("json", path)
 
 
-def test_a_cell_may_be_as_long_as_an_export_makes_it(tmp_path: Path) -> None:
+def test_a_cell_may_be_as_long_as_an_export_makes_it(tmp_path):
     stream = io.StringIO()
     cells = {**OURS, "samples": "[" + "1000," * 40_000 + "1000]"}
     csv.writer(stream).writerows([cells, cells.values()])
@@ -133,7 +131,7 @@ WHOLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_what_goes_out_comes_in_the_same(form: str, tmp_path: Path) -> None:
+def test_what_goes_out_comes_in_the_same(form, tmp_path):
     said = ("unusable", "fixed", "converged", "noise_limited", "throttled")
     bodies = [
         {**body(n, **WHOLE), "quality": word, "result_id": f"r{n}"} for n, word in enumerate(said)

@@ -49,7 +49,7 @@ def wrote(path: Path, form: str, *rows: dict[str, Any], **runs: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_export_keeps_each_run_with_its_machine(form: str, tmp_path: Path) -> None:
+def test_an_export_keeps_each_run_with_its_machine(form, tmp_path):
     rows = [{"result_id": f"i{n}", "run_id": f"r{n % 2}"} for n in range(4)]
     other = {**ABOUT, "environment": {**MACHINE, "machine": "cellar"}}
     path = wrote(tmp_path / "out", form, *rows, r0=ABOUT, r1=other)
@@ -60,14 +60,14 @@ def test_an_export_keeps_each_run_with_its_machine(form: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_where_no_machine_is_told_it_is_that_of_the_source(form: str, tmp_path: Path) -> None:
+def test_where_no_machine_is_told_it_is_that_of_the_source(form, tmp_path):
     path = wrote(tmp_path / "out", form)
     assert environments(path, form) == {"r1": {"source": {"name": form}}}
     assert environments(path, form, source="us") == {"r1": {"source": {"name": "us"}}}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_was_imported_there_stays_of_its_source(form: str, tmp_path: Path) -> None:
+def test_what_was_imported_there_stays_of_its_source(form, tmp_path):
     path = wrote(tmp_path / "out", form, TOLD)
     assert environments(path, form, source="us") == {"r1": {"source": {"name": "timm"}}}
     run = {"environment": {"source": {"name": "timm"}}}
@@ -76,14 +76,14 @@ def test_what_was_imported_there_stays_of_its_source(form: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_run_that_is_not_told_began_with_its_first_result(form: str, tmp_path: Path) -> None:
+def test_a_run_that_is_not_told_began_with_its_first_result(form, tmp_path):
     moments = [f"2026-01-0{day}T03:04:05.000000Z" for day in (3, 2, 4)]
     rows = [{"result_id": moment, "started_at": moment} for moment in moments]
     found = read_import(form, wrote(tmp_path / "out", form, *rows))
     assert [run.about["started_at"] for run in found.runs if not run.own] == [moments[1]]
 
 
-def test_a_result_file_is_of_the_machine_of_its_run(tmp_path: Path) -> None:
+def test_a_result_file_is_of_the_machine_of_its_run(tmp_path):
     run = {"command": "run", "environment": {**MACHINE, "kernel": "6"}, "plan": [1, 2]}
     for name in ("a", "b"):
         whole = {"run": run, "results": [{**ROW, "result_id": name}]}
@@ -91,7 +91,7 @@ def test_a_result_file_is_of_the_machine_of_its_run(tmp_path: Path) -> None:
     assert environments(tmp_path, "json") == {"r1": MACHINE}
 
 
-def test_a_table_of_an_older_version_is_taken(tmp_path: Path) -> None:
+def test_a_table_of_an_older_version_is_taken(tmp_path):
     table = pq.read_table(wrote(tmp_path / "out", "parquet", TOLD))
     needed = ("result_id", "run_id", "case_id", "model", "hardware", "runtime", "status")
     bare = table.select([*needed, "provenance", "latency_mean_ms"])
@@ -105,7 +105,7 @@ def test_a_table_of_an_older_version_is_taken(tmp_path: Path) -> None:
     assert [row["run_id"] for row in database.results()] == [one.run_id]
 
 
-def test_what_is_said_of_a_run_has_to_be_json(tmp_path: Path) -> None:
+def test_what_is_said_of_a_run_has_to_be_json(tmp_path):
     path = wrote(tmp_path / "out.csv", "csv", r1=ABOUT)
     with path.open() as stream:
         (line,) = csv.DictReader(stream)
@@ -121,7 +121,7 @@ def test_what_is_said_of_a_run_has_to_be_json(tmp_path: Path) -> None:
         read_import("parquet", tmp_path / "x.parquet")
 
 
-def test_of_a_run_only_what_is_as_it_has_to_be_is_told() -> None:
+def test_of_a_run_only_what_is_as_it_has_to_be_is_told():
     odd = {"label": ["a"], "git_commit": "abc", "plan": [1], "command": "secret"}
     environment = {"machine": "lab", "cpu": 7, "memory_total": "much", "kernel": "6"}
     assert told({**odd, "environment": environment}) == {
@@ -131,7 +131,7 @@ def test_of_a_run_only_what_is_as_it_has_to_be_is_told() -> None:
     assert told({"environment": "a lab"}) == {}
 
 
-def test_runs_come_in_with_their_results_alone(tmp_path: Path) -> None:
+def test_runs_come_in_with_their_results_alone(tmp_path):
     path = tmp_path / TIMM
     path.write_text(TIMM_HEADER + "net,224,1000,256,256,5.5,0.39,2.04\n")
     database = Database(tmp_path / "a.duckdb")

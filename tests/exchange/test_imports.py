@@ -18,7 +18,6 @@ from foreign_files import (
     PERF,
     TIMM,
     TIMM_HEADER,
-    Bad,
     Good,
     bring,
     results,
@@ -61,7 +60,7 @@ each_good = pytest.mark.parametrize("good", GOOD, ids=lambda one: f"{one.kind}-{
 
 
 @each_good
-def test_what_a_file_says_is_in_the_columns(good: Good, tmp_path: Path) -> None:
+def test_what_a_file_says_is_in_the_columns(good, tmp_path):
     found = rows(put(tmp_path, good), good.kind)
     assert len(found) == len(good.rows)
     for row, wanted in zip(found, good.rows, strict=True):
@@ -73,7 +72,7 @@ def test_what_a_file_says_is_in_the_columns(good: Good, tmp_path: Path) -> None:
 
 
 @each_good
-def test_every_row_says_whose_it_is_and_may_be_compared(good: Good, tmp_path: Path) -> None:
+def test_every_row_says_whose_it_is_and_may_be_compared(good, tmp_path):
     path = put(tmp_path, good)
     source = {"source": "somebody", "commit": "abc", "licence": "MIT"}
     told = {"name": "somebody", "commit": "abc", "licence": "MIT"}
@@ -84,7 +83,7 @@ def test_every_row_says_whose_it_is_and_may_be_compared(good: Good, tmp_path: Pa
 
 
 @each_good
-def test_a_second_import_adds_nothing_wherever_the_file_lies(good: Good, tmp_path: Path) -> None:
+def test_a_second_import_adds_nothing_wherever_the_file_lies(good, tmp_path):
     database = Database(tmp_path / "a.duckdb")
     assert bring(database, good.kind, put(tmp_path / "a", good)) == len(good.rows)
     whole = stored(database)
@@ -93,7 +92,7 @@ def test_a_second_import_adds_nothing_wherever_the_file_lies(good: Good, tmp_pat
     assert database.status()["tables"]["benchmark_runs"] == 1
 
 
-def test_what_a_sample_covers_goes_out_and_comes_in_again(tmp_path: Path) -> None:
+def test_what_a_sample_covers_goes_out_and_comes_in_again(tmp_path):
     """A sample of 26 steps without that number is 26 times as slow."""
     told = body(
         result_id="r1",
@@ -114,9 +113,7 @@ def test_what_a_sample_covers_goes_out_and_comes_in_again(tmp_path: Path) -> Non
 
 @each_good
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_what_came_in_goes_out_and_comes_in_elsewhere_as_it_was(
-    good: Good, form: str, tmp_path: Path
-) -> None:
+def test_what_came_in_goes_out_and_comes_in_elsewhere_as_it_was(good, form, tmp_path):
     here, there = Database(tmp_path / "a.duckdb"), Database(tmp_path / "b.duckdb")
     bring(here, good.kind, put(tmp_path, good))
     samples = form == "json"
@@ -131,7 +128,7 @@ each_bad = pytest.mark.parametrize("bad", BAD, ids=lambda one: f"{one.kind}-{one
 
 
 @each_bad
-def test_a_malformed_file_is_refused_by_file_line_and_field(bad: Bad, tmp_path: Path) -> None:
+def test_a_malformed_file_is_refused_by_file_line_and_field(bad, tmp_path):
     path = write(tmp_path, bad.name, bad.text)
     with pytest.raises(MalformedError) as caught:
         rows(path, bad.kind)
@@ -143,17 +140,17 @@ def test_a_malformed_file_is_refused_by_file_line_and_field(bad: Bad, tmp_path: 
 
 
 @pytest.mark.parametrize(("form", "text"), [("json", results()), ("csv", table())])
-def test_what_our_writer_can_produce_is_taken(form: str, text: str, tmp_path: Path) -> None:
+def test_what_our_writer_can_produce_is_taken(form, text, tmp_path):
     (row,) = rows(write(tmp_path, f"r.{form}", text), form)
     assert (row["memory_peak_mb"], row["warnings"]) == (0.0, None)
 
 
-def test_of_others_any_precision_is_taken(tmp_path: Path) -> None:
+def test_of_others_any_precision_is_taken(tmp_path):
     text = results(precision="w8a8", provenance="imported")
     assert rows(write(tmp_path, "r.json", text), "json")[0]["precision"] == "w8a8"
 
 
-def test_an_error_of_an_import_says_that_nothing_came_in(tmp_path: Path) -> None:
+def test_an_error_of_an_import_says_that_nothing_came_in(tmp_path):
     path = write(tmp_path, "a.json", '{"schema": 99, "results": []}')
     with pytest.raises(MalformedError) as caught:
         rows(path, "json")
@@ -161,12 +158,12 @@ def test_an_error_of_an_import_says_that_nothing_came_in(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("word", ["", " ", "lab\n", "a\x1bb", "a\tb"])
-def test_a_source_has_a_name_that_can_be_shown(word: str, tmp_path: Path) -> None:
+def test_a_source_has_a_name_that_can_be_shown(word, tmp_path):
     with pytest.raises(UsageError):
         rows(write(tmp_path, "r.json", results()), "json", source=word)
 
 
-def test_nothing_was_measured_in_the_future(tmp_path: Path) -> None:
+def test_nothing_was_measured_in_the_future(tmp_path):
     path = write(tmp_path, TIMM, TIMM_HEADER)
     today = datetime.now(UTC)
     for moment in (today + timedelta(days=2), today + timedelta(days=400)):
@@ -175,7 +172,7 @@ def test_nothing_was_measured_in_the_future(tmp_path: Path) -> None:
     assert rows(path, "timm", measured_at=today.date().isoformat()) == []
 
 
-def test_a_folder_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_folder_is_read_whole_or_not_at_all(tmp_path):
     write(tmp_path / "one", "perf.yaml", PERF)
     other = write(tmp_path / "two", "perf.yaml", PERF.replace("2.5", "soon"))
     write(tmp_path / "two", "else.yaml", "- not ours\n")
@@ -186,7 +183,7 @@ def test_a_folder_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [row["model"] for row in rows(tmp_path, "aihub")] == ["one", "one", "two", "two"]
 
 
-def test_what_a_run_makes_of_its_results_is_no_file_of_results(tmp_path: Path) -> None:
+def test_what_a_run_makes_of_its_results_is_no_file_of_results(tmp_path):
     for name in ("raw_results/a.json", "processed_results/aggregated.json", "profiles/p.json"):
         (tmp_path / "out" / name).parent.mkdir(parents=True)
         (tmp_path / "out" / name).write_text("{}", encoding="utf-8")
@@ -195,18 +192,18 @@ def test_what_a_run_makes_of_its_results_is_no_file_of_results(tmp_path: Path) -
     assert files_of(KINDS["json"], tmp_path / "out" / "profiles")[0].name == "p.json"
 
 
-def test_what_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
+def test_what_is_no_text_is_told_with_its_line(tmp_path):
     path = tmp_path / TIMM
     path.write_bytes(TIMM_HEADER.encode() + b"\xff\n")
     with pytest.raises(MalformedError, match="line 2: it is not text in UTF-8"):
         rows(path, "timm")
 
 
-def test_a_model_that_did_not_run_is_passed_over(tmp_path: Path) -> None:
+def test_a_model_that_did_not_run_is_passed_over(tmp_path):
     assert rows(write(tmp_path, TIMM, TIMM_HEADER + "net,448,,,,1,2,3\n"), "timm") == []
 
 
-def test_an_open_entry_is_of_the_network_that_was_used(tmp_path: Path) -> None:
+def test_an_open_entry_is_of_the_network_that_was_used(tmp_path):
     """Of one name were 169 entries on one device, from 27 to 4,380 samples/s."""
     opened = {**MLPERF, "Category": "open"}
     entries = [{**opened, "UsedModel": "net_a"}, {**opened, "UsedModel": "resnet"}, opened]
@@ -216,7 +213,7 @@ def test_an_open_entry_is_of_the_network_that_was_used(tmp_path: Path) -> None:
     assert found == ["resnet-open/net_a", "resnet-open", "resnet-open"]
 
 
-def test_the_same_question_is_one_case_and_another_source_another_series(tmp_path: Path) -> None:
+def test_the_same_question_is_one_case_and_another_source_another_series(tmp_path):
     line = "net,224,1000,256,256,5.5,0.39,2.04\n"
     newer = TIMM.replace("pt240-cu124", "pt291-cu128")
     old = rows(write(tmp_path, TIMM, TIMM_HEADER + line), "timm")[0]
@@ -229,7 +226,7 @@ def test_the_same_question_is_one_case_and_another_source_another_series(tmp_pat
     assert len({row["result_id"] for row in (old, new, ours)}) == 3
 
 
-def test_images_of_other_numbers_of_steps_are_other_cases() -> None:
+def test_images_of_other_numbers_of_steps_are_other_cases():
     """4 denoising steps and 50 were one case, and one was "12x as fast" as the other."""
     asked = {"model": "sd", "hardware": "cuda", "device_name": "A card", "runtime": "pytorch"}
     at = Record(Path("a.csv"), 2, {})
@@ -241,7 +238,7 @@ def test_images_of_other_numbers_of_steps_are_other_cases() -> None:
     assert len({row["series_key"] for row in (few, many, unsaid)}) == 3
 
 
-def test_white_space_makes_no_other_thing_of_a_name(tmp_path: Path) -> None:
+def test_white_space_makes_no_other_thing_of_a_name(tmp_path):
     """Two rows that looked the same were of two models."""
     line = "net b,224,1000,256,256,5.5,0.39,2.04\n"
     (plain,) = rows(write(tmp_path, TIMM, TIMM_HEADER + line), "timm")
@@ -251,7 +248,7 @@ def test_white_space_makes_no_other_thing_of_a_name(tmp_path: Path) -> None:
     assert spaced["model"] == "net b"
 
 
-def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path: Path) -> None:
+def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path):
     path = write(tmp_path, TIMM, TIMM_HEADER + "net,224,1000,256,256,5.5,0.39,2.04\n")
     assert rows(path, "timm")[0]["started_at"] is None
     said = rows(path, "timm", measured_at="2026-08-08T07:44:52-07:00")[0]
@@ -263,7 +260,7 @@ def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path:
         rows(path, "timm", measured_at="soon")
 
 
-def test_a_moment_that_is_given_afterwards_doubles_nothing(tmp_path: Path) -> None:
+def test_a_moment_that_is_given_afterwards_doubles_nothing(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     path = write(tmp_path, TIMM, TIMM_HEADER + "net,224,1000,256,256,5.5,0.39,2.04\n")
     assert bring(database, "timm", path) == 1
@@ -271,16 +268,12 @@ def test_a_moment_that_is_given_afterwards_doubles_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("most", "known"), [("0", None), ("7", 7.0)])
-def test_memory_that_was_not_seen_is_not_known(
-    most: str, known: float | None, tmp_path: Path
-) -> None:
+def test_memory_that_was_not_seen_is_not_known(most, known, tmp_path):
     path = write(tmp_path, "perf.yaml", PERF.replace("max: 12", f"max: {most}"))
     assert rows(path, "aihub")[0]["memory_peak_mb"] == known
 
 
-def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(
-    tmp_path: Path,
-) -> None:
+def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(tmp_path):
     common = {
         "result_id": "r",
         "case_id": "c",
@@ -306,7 +299,7 @@ def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(
         rows(path, "json")
 
 
-def test_a_column_of_the_wrong_kind_is_refused(tmp_path: Path) -> None:
+def test_a_column_of_the_wrong_kind_is_refused(tmp_path):
     one = {"result_id": "r", "case_id": "c", "model": "m", "hardware": "cpu", "runtime": "r"}
     one |= {"status": "ok", "provenance": "measured", "latency_mean_ms": "fast"}
     path = write(tmp_path, "r.json", json.dumps({"results": [one]}, indent=0))
@@ -315,7 +308,7 @@ def test_a_column_of_the_wrong_kind_is_refused(tmp_path: Path) -> None:
     assert (caught.value.line, caught.value.field) == (11, "latency_mean_ms")
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UsageError, match="no kind named 'timn'"):
         kind_of("timn")
     with pytest.raises(UsageError, match="There is no"):
@@ -324,13 +317,11 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         files_of(kind_of("timm"), tmp_path)
 
 
-def test_every_kind_has_files_that_are_right_and_files_that_are_wrong() -> None:
+def test_kinds_and_sources():
+    # Every kind has files that are right and files that are wrong.
     tables = {"parquet", "tidy"}  # held in test_imports_parquet.py
     assert {one.kind for one in GOOD} | {"json", "csv"} | tables == set(KINDS)
     assert {one.kind for one in BAD} | {"csv"} | tables == set(KINDS)
-
-
-def test_a_source_says_only_what_is_known() -> None:
     assert Source("a").to_dict() == {"name": "a"}
 
 
@@ -342,7 +333,7 @@ def test_a_source_says_only_what_is_known() -> None:
         ("TheStageAI", "other"),
     ],
 )
-def test_every_mlperf_figure_has_an_engine(tmp_path: Path, software: str, engine: str) -> None:
+def test_every_mlperf_figure_has_an_engine(tmp_path, software, engine):
     path = write(tmp_path, "summary_results.json", json.dumps([{**MLPERF, "Software": software}]))
     (row,) = rows(path, "mlperf")
     assert row["runtime"] == engine

@@ -59,33 +59,30 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "a.duckdb")
 
 
-@pytest.fixture
-def exported(tmp_path: Path) -> tuple[Path, list[dict[str, Any]]]:
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     """Results of every kind, as an export of ours."""
-    here = Database(tmp_path / "here.duckdb")
+    whole = tmp_path_factory.mktemp("exported")
+    here = Database(whole / "here.duckdb")
     for number, good in enumerate(GOOD):
-        folder = tmp_path / str(number)
+        folder = whole / str(number)
         folder.mkdir()
         for name, text in {**good.beside, good.name: good.text}.items():
             (folder / name).write_text(text)
         bring(here, good.kind, folder / good.name)
     rows = here.results()
-    export(tmp_path / "out.parquet", rows, "parquet")
-    return tmp_path / "out.parquet", rows
+    export(whole / "out.parquet", rows, "parquet")
+    return whole / "out.parquet", rows
 
 
-def test_what_went_out_comes_in_as_it_was_and_once(
-    database: Database, exported: tuple[Path, list[dict[str, Any]]]
-) -> None:
+def test_what_went_out_comes_in_as_it_was_and_once(database, exported):
     path, rows = exported
     assert bring(database, "parquet", path) == len(rows)
     assert database.results() == rows
     assert bring(database, "parquet", path) == 0
 
 
-def test_what_was_measured_elsewhere_is_imported_here(
-    database: Database, exported: tuple[Path, list[dict[str, Any]]], tmp_path: Path
-) -> None:
+def test_what_was_measured_elsewhere_is_imported_here(database, exported, tmp_path):
     table = pq.read_table(exported[0])
     words = ["measured", "simulated", *["imported"] * (table.num_rows - 2)]
     column = table.column_names.index("provenance")
@@ -119,13 +116,8 @@ def test_what_was_measured_elsewhere_is_imported_here(
     ],
 )
 def test_an_export_that_is_not_one_is_refused_by_column_and_row(
-    exported: tuple[Path, list[dict[str, Any]]],
-    tmp_path: Path,
-    name: str,
-    column: Any,
-    row: int | None,
-    why: str,
-) -> None:
+    exported, tmp_path, name, column, row, why
+):
     table = pq.read_table(exported[0])
     assert table.num_rows == 13
     index = table.column_names.index(name)
@@ -137,7 +129,7 @@ def test_an_export_that_is_not_one_is_refused_by_column_and_row(
     assert (caught.value.field, caught.value.line) == (name, row)
 
 
-def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_parquet_is_refused(tmp_path):
     path = tmp_path / "x.parquet"
     path.write_text("model,latency")
     for kind in ("parquet", "tidy"):
@@ -145,7 +137,7 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
             read_import(kind, path)
 
 
-def test_a_tidy_line_is_a_row_of_ours(database: Database, tmp_path: Path) -> None:
+def test_a_tidy_line_is_a_row_of_ours(database, tmp_path):
     path = write(tmp_path / "tidy.parquet", LINE, TIMM, NCNN)
     assert bring(database, "tidy", path) == 3
     rows = {row["runtime"]: row for row in database.results()}
@@ -169,9 +161,7 @@ def test_a_tidy_line_is_a_row_of_ours(database: Database, tmp_path: Path) -> Non
     assert board["options"] == {"powersave": "2"}
 
 
-def test_a_rate_of_several_nodes_is_of_all_their_accelerators(
-    database: Database, tmp_path: Path
-) -> None:
+def test_a_rate_of_several_nodes_is_of_all_their_accelerators(database, tmp_path):
     """Four nodes of eight cards, "32xH100", were an "8x" box beside others of eight cards."""
     cards = {"hardware_name": "8x A card", "hardware_kind": "cuda"}
     lines = [
@@ -190,9 +180,7 @@ def test_a_rate_of_several_nodes_is_of_all_their_accelerators(
     assert len({row["device_fingerprint"] for row in database.results()}) == 2
 
 
-def test_a_tidy_figure_is_one_wherever_it_stands_and_a_later_one_is_another(
-    database: Database, tmp_path: Path
-) -> None:
+def test_a_tidy_figure_is_one_wherever_it_stands_and_a_later_one_is_another(database, tmp_path):
     newer = {**LINE, "source_commit": "def", "latency_ms": 2.4}
     path = write(tmp_path / "tidy.parquet", LINE, LINE)
     assert bring(database, "tidy", path) == 1
@@ -204,7 +192,7 @@ def test_a_tidy_figure_is_one_wherever_it_stands_and_a_later_one_is_another(
     assert first["run_id"] != second["run_id"]
 
 
-def test_a_table_without_the_rest_is_taken(database: Database, tmp_path: Path) -> None:
+def test_a_table_without_the_rest_is_taken(database, tmp_path):
     needed = ("source", "model", "hardware_name", "hardware_kind", "framework", "runtime")
     needed += ("precision", "batch_size", "mode", "latency_ms", "throughput")
     path = write(tmp_path / "tidy.parquet", {name: LINE[name] for name in needed})
@@ -226,16 +214,14 @@ def test_a_table_without_the_rest_is_taken(database: Database, tmp_path: Path) -
         ({"extra": '{"date": "2999-01-02"}'}, "extra", 2),
     ],
 )
-def test_a_tidy_line_that_is_wrong_is_named(
-    changed: dict[str, Any], field: str, row: int, tmp_path: Path
-) -> None:
+def test_a_tidy_line_that_is_wrong_is_named(changed, field, row, tmp_path):
     path = write(tmp_path / "tidy.parquet", LINE, {**LINE, **changed})
     with pytest.raises(MalformedError) as caught:
         read_import("tidy", path)
     assert (caught.value.field, caught.value.line) == (field, row)
 
 
-def test_scenarios_are_spelt_as_ours(database: Database, tmp_path: Path) -> None:
+def test_scenarios_are_spelt_as_ours(database, tmp_path):
     """A query of MultiStream has eight samples: its latency is none of a single item."""
     lines = [
         LINE | {"model": said, "batch_size": None, "extra": f'{{"Scenario": "{said}"}}', **more}
@@ -258,13 +244,13 @@ def test_scenarios_are_spelt_as_ours(database: Database, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("said", ["Offline", "Server", "Interactive"])
-def test_no_latency_is_the_result_of_a_scenario_of_rates(said: str, tmp_path: Path) -> None:
+def test_no_latency_is_the_result_of_a_scenario_of_rates(said, tmp_path):
     path = write(tmp_path / "t.parquet", LINE, LINE | {"extra": f'{{"Scenario": "{said}"}}'})
     with pytest.raises(MalformedError, match=r"line 2, 'latency_ms': no latency is the result"):
         read_import("tidy", path)
 
 
-def test_a_latency_that_is_derived_from_a_rate_is_none(database: Database, tmp_path: Path) -> None:
+def test_a_latency_that_is_derived_from_a_rate_is_none(database, tmp_path):
     """It says nothing that the rate has not said; the rate stays."""
     lines = [
         LINE | {"model": model, "extra": f'{{"latency_is_derived": {derived}}}'}
@@ -277,9 +263,7 @@ def test_a_latency_that_is_derived_from_a_rate_is_none(database: Database, tmp_p
     assert rows == [("derived", None, 800.0), ("measured", 2.5, 800.0)]
 
 
-def test_a_median_beside_a_mean_is_a_median_and_the_rate_is_of_the_mean(
-    database: Database, tmp_path: Path
-) -> None:
+def test_a_median_beside_a_mean_is_a_median_and_the_rate_is_of_the_mean(database, tmp_path):
     lines = [
         LINE | {"model": "ours", "throughput": 800.0, "extra": '{"mean_ms": 2.6}'},
         LINE | {"model": "theirs", "throughput": 790.0, "extra": '{"mean_ms": 2.6}'},
@@ -294,24 +278,20 @@ def test_a_median_beside_a_mean_is_a_median_and_the_rate_is_of_the_mean(
 
 
 @pytest.mark.parametrize("said", ['"soon"', "-2.0"])
-def test_a_mean_that_is_none_is_refused(tmp_path: Path, said: str) -> None:
+def test_a_mean_that_is_none_is_refused(tmp_path, said):
     path = write(tmp_path / "t.parquet", LINE | {"extra": f'{{"mean_ms": {said}}}'})
     with pytest.raises(MalformedError, match="mean_ms"):
         read_import("tidy", path)
 
 
-def test_of_a_derived_latency_no_single_request_was_timed(
-    database: Database, tmp_path: Path
-) -> None:
+def test_of_a_derived_latency_no_single_request_was_timed(database, tmp_path):
     path = write(tmp_path / "t.parquet", LINE | {"extra": '{"latency_is_derived": true}'})
     bring(database, "tidy", path)
     _, rows = database.query("SELECT scenario FROM benchmark_results")
     assert rows == [("offline",)]
 
 
-def test_an_open_entry_is_not_the_model_it_is_named_after(
-    database: Database, tmp_path: Path
-) -> None:
+def test_an_open_entry_is_not_the_model_it_is_named_after(database, tmp_path):
     extras = (
         '{"Category": "closed"}',
         '{"Category": "open"}',
@@ -330,9 +310,7 @@ def test_an_open_entry_is_not_the_model_it_is_named_after(
     ]
 
 
-def test_submissions_that_ran_alike_are_no_launches_of_one_thing(
-    database: Database, tmp_path: Path
-) -> None:
+def test_submissions_that_ran_alike_are_no_launches_of_one_thing(database, tmp_path):
     """On 8x H200 ten of one model lay a factor of twenty apart, and were averaged."""
     lines = [
         LINE
@@ -350,7 +328,7 @@ def test_submissions_that_ran_alike_are_no_launches_of_one_thing(
     assert {way.rows[0]["throughput"] for way in ways} == {200.0, 4000.0}
 
 
-def test_white_space_makes_no_other_thing_of_a_name(database: Database, tmp_path: Path) -> None:
+def test_white_space_makes_no_other_thing_of_a_name(database, tmp_path):
     """“GPU Y” and “GPU Y ” were two devices, in two rows that look the same."""
     odd = {"hardware_name": " A\u00a0 phone\t", "model": "net_a ", "precision": "float\n"}
     lines = [LINE, {**LINE, **odd, "latency_ms": 2.0, "throughput": 1000.0}]

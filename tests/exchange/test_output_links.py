@@ -34,9 +34,7 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_link_to_elsewhere_is_refused_before_anything_is_measured(
-    name: str, out: Path, elsewhere: Path
-) -> None:
+def test_a_link_to_elsewhere_is_refused_before_anything_is_measured(name, out, elsewhere):
     (out / name).symlink_to(elsewhere)
     says = f"{name} is a link to {elsewhere}; nothing is written through it"
     with pytest.raises(UsageError, match=says):
@@ -61,17 +59,15 @@ def write_profile(out: Path) -> Any:
     ],
 )
 def test_one_that_appears_while_it_is_measured_is_not_written_through_either(
-    name: str, write: Any, out: Path, elsewhere: Path
-) -> None:
+    name, write, out, elsewhere
+):
     (out / name).symlink_to(elsewhere, target_is_directory=True)
     with pytest.raises(UsageError, match="is a link to"):
         write(out)
     assert list(elsewhere.iterdir()) == []
 
 
-def test_links_within_the_folder_and_to_it_are_fine(
-    tmp_path: Path, out: Path, elsewhere: Path
-) -> None:
+def test_links_within_the_folder_and_to_it_are_fine(tmp_path, out, elsewhere):
     (out / "kept").mkdir()
     (out / "raw_results").symlink_to("kept")
     (tmp_path / "named").symlink_to(out)
@@ -80,7 +76,7 @@ def test_links_within_the_folder_and_to_it_are_fine(
     assert len(list((out / "kept").iterdir())) == 1
 
 
-def test_a_link_in_the_place_of_a_file_is_replaced_or_passed_by(out: Path, elsewhere: Path) -> None:
+def test_a_link_in_the_place_of_a_file_is_replaced_or_passed_by(out, elsewhere):
     kept = elsewhere / "kept.json"
     kept.write_text("theirs")
     (out / "processed_results").mkdir()

@@ -117,9 +117,7 @@ def write(folder: Path, form: str, said: dict[str, Any]) -> tuple[Path, int]:
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
 @each_impossible
-def test_what_cannot_be_is_refused(
-    said: dict[str, Any], field: str, why: str, form: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_is_refused(said, field, why, form, tmp_path):
     path, line = write(tmp_path, form, said)
     with pytest.raises(MalformedError) as caught:
         read_import(form, path)
@@ -133,7 +131,7 @@ def test_what_cannot_be_is_refused(
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
 @pytest.mark.parametrize("said", POSSIBLE, ids=lambda one: str(one)[:60])
-def test_what_can_be_is_taken(said: dict[str, Any], form: str, tmp_path: Path) -> None:
+def test_what_can_be_is_taken(said, form, tmp_path):
     path, _ = write(tmp_path, form, said)
     assert read_import(form, path).results >= 1
 
@@ -162,7 +160,7 @@ def held(name: str, number: float) -> Any:
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_every_number_has_a_least_and_a_most(form: str, tmp_path: Path) -> None:
+def test_every_number_has_a_least_and_a_most(form, tmp_path):
     assert len(NUMBERS) > 60
     path = tmp_path / f"r.{form}"
     for column, number in itertools.product(NUMBERS, BEYOND):
@@ -179,7 +177,8 @@ def test_every_number_has_a_least_and_a_most(form: str, tmp_path: Path) -> None:
         assert (error.file, error.line) == (path, 4 if form == "json" else 2)
 
 
-def test_a_table_is_held_to_the_same_ranges_as_a_row() -> None:
+def test_a_table_breaks_no_rule():
+    # A table is held to the same ranges as a row.
     con = duckdb.connect()
     for column, number in itertools.product(NUMBERS, (*BEYOND, 0, 1, 2)):
         if column.kind == "int" and not (math.isfinite(number) and abs(number) < 2**63):
@@ -192,9 +191,7 @@ def test_a_table_is_held_to_the_same_ranges_as_a_row() -> None:
             assert can_be is wanted, (column.name, number)
         if number in BEYOND:
             assert can_be is ((column.name, number) in ALLOWED), (column.name, number)
-
-
-def test_a_table_of_nothing_breaks_no_rule() -> None:
+    # A table of nothing breaks no rule.
     con = duckdb.connect()
     nothing = ", ".join(f'NULL::{SQL_TYPES[c.kind]} AS "{c.name}"' for c in COLUMNS)
     asked = ", ".join(rule.condition for rule in rules(list(BY_NAME)))
@@ -212,9 +209,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize(("samples", "count", "why"), SAMPLES)
-def test_samples_are_those_that_the_result_says(
-    samples: dict[str, Any], count: int, why: str, tmp_path: Path
-) -> None:
+def test_samples_are_those_that_the_result_says(samples, count, why, tmp_path):
     path = tmp_path / "r.json"
     path.write_text(results(samples=samples, sample_count=count))
     with pytest.raises(MalformedError, match=why) as caught:
@@ -223,7 +218,7 @@ def test_samples_are_those_that_the_result_says(
     assert caught.value.line is not None
 
 
-def test_a_table_of_another_program_is_held_to_the_same_rules(tmp_path: Path) -> None:
+def test_a_table_of_another_program_is_held_to_the_same_rules(tmp_path):
     path = tmp_path / "benchmark_results_1.csv"
     path.write_text(
         "framework,model,device,batch_size,dtype,latency_mean_ms,latency_p50_ms,latency_p99_ms\n"
@@ -239,9 +234,7 @@ def test_a_table_of_another_program_is_held_to_the_same_rules(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "said", [{"latency_mean_ms": 3.0}, {"status": "failed"}, {"memory_peak_mb": 1.0}], ids=str
 )
-def test_another_figure_under_a_known_id_is_an_error(
-    said: dict[str, Any], form: str, tmp_path: Path
-) -> None:
+def test_another_figure_under_a_known_id_is_an_error(said, form, tmp_path):
     database = Database(tmp_path / "a.duckdb")
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -262,7 +255,7 @@ def test_another_figure_under_a_known_id_is_an_error(
     assert told.line == (line or told.line)
 
 
-def test_a_file_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_contradicts_itself_is_refused(tmp_path):
     whole = json.loads(results(latency_mean_ms=2.0))
     (tmp_path / "r.json").write_text(
         json.dumps(
@@ -275,7 +268,7 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
     assert not database.results()
 
 
-def test_the_store_refuses_samples_that_are_not_as_many_as_are_said(tmp_path: Path) -> None:
+def test_the_store_refuses_samples_that_are_not_as_many_as_are_said(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     with pytest.raises(UsageError, match="Result x of run r is not stored: it has 3 samples"):
         database.bring_in("r", [], [{**body(sample_count=4), "result_id": "x"}])

@@ -22,7 +22,7 @@ def refusal(file: Path, text: str) -> str:
     return str(caught.value).replace(str(file), "FILE")
 
 
-def test_prices_with_comments(file: Path) -> None:
+def test_prices_with_comments(file):
     file.write_text(
         '{ // ours\n"currency": "eur", "per_hour": {"cuda": 1.20, /* old */ "lab-7": 3}}',
         encoding="utf-8",
@@ -32,7 +32,7 @@ def test_prices_with_comments(file: Path) -> None:
     assert (found.currency, found.sign, found.source) == ("EUR", "€", "prices.json")
 
 
-def test_a_currency_is_dollars_where_nothing_is_said(file: Path) -> None:
+def test_a_currency_is_dollars_where_nothing_is_said(file):
     file.write_text('{"per_hour": {"cpu": 0.1}}', encoding="utf-8")
     assert (read_prices(file).currency, read_prices(file).sign) == ("USD", "$")
     file.write_text('{"currency": "CHF", "per_hour": {"cpu": 0.1}}', encoding="utf-8")
@@ -40,14 +40,14 @@ def test_a_currency_is_dollars_where_nothing_is_said(file: Path) -> None:
 
 
 @pytest.mark.parametrize("price", ["0", "-0.5", "1e300"])
-def test_an_impossible_price_is_refused_with_its_line(file: Path, price: str) -> None:
+def test_an_impossible_price_is_refused_with_its_line(file, price):
     said = refusal(file, f'{{"per_hour": {{\n"cuda": 1,\n"cpu": {price}}}}}')
     assert said.startswith("FILE, line 3, 'cpu': ")
     assert "is no price. A price an hour is above 0. What has none is left out." in said
 
 
 @pytest.mark.parametrize("price", ['"0.69"', "true", "null", "[1]", '{"usd": 1}'])
-def test_a_price_is_a_number(file: Path, price: str) -> None:
+def test_a_price_is_a_number(file, price):
     assert "'cpu': a price is a number." in refusal(file, f'{{"per_hour": {{"cpu": {price}}}}}')
 
 
@@ -71,11 +71,11 @@ def test_a_price_is_a_number(file: Path, price: str) -> None:
         ('{"per_hour": ', "FILE, line 1:"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(file: Path, text: str, expected: str) -> None:
+def test_what_is_wrong_is_said_in_one_sentence(file, text, expected):
     assert expected in refusal(file, text)
 
 
-def test_a_file_that_cannot_be_read(file: Path) -> None:
+def test_a_file_that_cannot_be_read(file):
     with pytest.raises(UsageError, match="cannot be read"):
         read_prices(file)
     file.write_bytes(b'{"per_hour": {"\xff": 1}}')
@@ -83,9 +83,7 @@ def test_a_file_that_cannot_be_read(file: Path) -> None:
         read_prices(file)
 
 
-def test_the_option_counts_before_the_variable(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_option_counts_before_the_variable(file, tmp_path, monkeypatch):
     assert prices_at(None) is None
     file.write_text('{"per_hour": {"cpu": 1}}', encoding="utf-8")
     other = tmp_path / "other.json"
@@ -99,7 +97,7 @@ def test_the_option_counts_before_the_variable(
     assert prices_at(None) is None
 
 
-def test_names_that_are_meant_are_like_it_or_have_it_in_them() -> None:
+def test_names_that_are_meant_are_like_it_or_have_it_in_them():
     there = ["NVIDIA GeForce RTX 4090", "AMD EPYC 9355"]
     assert near_names("rtx 4090", there) == ["NVIDIA GeForce RTX 4090"]
     assert near_names("AMD EPIC 9355", there) == ["AMD EPYC 9355"]

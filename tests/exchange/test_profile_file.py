@@ -26,7 +26,7 @@ def profile(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_file_is_named_as_the_documents_say_and_fits_its_schema(tmp_path: Path) -> None:
+def test_a_file_is_named_as_the_documents_say_and_fits_its_schema(tmp_path):
     [path] = profile_file.write(tmp_path / "profiles", profile(), None, WHEN)
     assert path.relative_to(tmp_path) == Path("profiles/bert-tiny_cpu_float32_20260301_123005.json")
     found = json.loads(path.read_text())
@@ -35,7 +35,7 @@ def test_a_file_is_named_as_the_documents_say_and_fits_its_schema(tmp_path: Path
     assert "profiler's cost" in found["about"]
 
 
-def test_two_in_a_second_are_two_and_each_has_its_record_beside_it(tmp_path: Path) -> None:
+def test_two_in_a_second_are_two_and_each_has_its_record_beside_it(tmp_path):
     record = tmp_path / "trace.json"
     for said in ("[1]", "[2]"):
         record.write_text(said)
@@ -45,7 +45,7 @@ def test_two_in_a_second_are_two_and_each_has_its_record_beside_it(tmp_path: Pat
     assert len(list((tmp_path / "profiles").iterdir())) == 4
 
 
-def test_the_published_schema_is_up_to_date() -> None:
+def test_the_published_schema_is_up_to_date():
     published = Path(__file__).parents[2] / "docs" / "profile-schema.json"
     assert published.read_text(encoding="utf-8") == text(), (
         "python -m accelbench.exchange.profile_schema > docs/profile-schema.json"
@@ -55,7 +55,7 @@ def test_the_published_schema_is_up_to_date() -> None:
 @pytest.mark.parametrize(
     "change", [{"steps": "five"}, {"operators": [OPERATOR]}, {"kinds": None}, {"more": 1}]
 )
-def test_the_schema_refuses_what_is_wrong(change: dict[str, Any], tmp_path: Path) -> None:
+def test_the_schema_refuses_what_is_wrong(change, tmp_path):
     [path] = profile_file.write(tmp_path, profile(**change), None, WHEN)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(json.loads(path.read_text()), profile_schema())

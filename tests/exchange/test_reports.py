@@ -71,16 +71,17 @@ FAILED = {
         ({"prompt_tokens": 16, "new_tokens": 8}, f"{NAME} prompt 16 new 8"),
     ],
 )
-def test_a_title_has_what_was_asked(changes: dict[str, Any], wanted: str) -> None:
+def test_a_title_has_what_was_asked(changes, wanted):
     assert title(row(**changes)) == wanted
 
 
 @pytest.mark.parametrize("name", ["run_id", "latency_p50_ms", "started_at", "launch", "status"])
-def test_a_title_stays_when_it_is_measured_again(name: str) -> None:
+def test_a_title_stays_when_it_is_measured_again(name):
     assert title(row(**{name: None})) == NAME
 
 
-def test_launches_of_the_newest_run_count() -> None:
+def test_which_launches_are_shown():
+    # Launches of the newest run count.
     rows = [
         row(latency_p50_ms=9.0),
         *(
@@ -93,15 +94,11 @@ def test_launches_of_the_newest_run_count() -> None:
     assert one is not None
     assert name == NAME
     assert (one.median, one.low, one.high, one.launches) == (6.0, 5.0, 7.0, 3)
-
-
-def test_a_mean_stands_in_where_steps_were_too_short() -> None:
+    # A mean stands in where steps were too short.
     one = value(measurement_of([row(latency_p50_ms=None)]), LATENCY)
     assert one is not None
     assert one.median == 4.5
-
-
-def test_a_time_that_is_unusable_is_no_point_of_a_trend() -> None:
+    # A time that is unusable is no point of a trend.
     rows = [
         row(launch=n, latency_p50_ms=ms, quality=q)
         for n, (ms, q) in enumerate([(5.0, "fixed"), (50.0, "unusable"), (7.0, "converged")])
@@ -134,16 +131,14 @@ def named(*rows: dict[str, Any]) -> dict[str, int]:
         ),
     ],
 )
-def test_each_device_and_number_of_threads_is_an_entry(
-    changes: dict[str, Any], names: list[str]
-) -> None:
+def test_each_device_and_number_of_threads_is_an_entry(changes, names):
     first = row(threads=1, device_fingerprint="0" * 16)
     found = named(first, {**first, "started_at": "2026-01-02", **changes})
     assert list(found) == [f"{NAME} ({name})" if name else NAME for name in names]
     assert set(found.values()) == {1}
 
 
-def test_another_device_of_the_same_run_is_no_launch(tmp_path: Path) -> None:
+def test_another_device_of_the_same_run_is_no_launch(tmp_path):
     export(tmp_path / "a.json", PHONES, "github-action-benchmark")
     entries = json.loads((tmp_path / "a.json").read_text())
     assert [(one["name"], one["extra"]) for one in entries] == [
@@ -174,9 +169,7 @@ def of_version(torch: str, **changes: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_launches_of_other_weights_or_workarounds_are_entries_by_name(
-    one: dict[str, Any], other: dict[str, Any], names: list[str]
-) -> None:
+def test_launches_of_other_weights_or_workarounds_are_entries_by_name(one, other, names):
     """They were “(result 0ab2…)”, another name in every run, of one launch each."""
     every = [
         row(launch=n, series_key="s", result_id=f"{n}{kind}", **kind)
@@ -188,25 +181,18 @@ def test_launches_of_other_weights_or_workarounds_are_entries_by_name(
     assert set(named(*every, lost).values()) == {4}
 
 
-def test_versions_in_an_import_are_entries_not_launches() -> None:
+def test_entries_of_a_trend():
+    # Versions in an import are entries not launches.
     assert named(of_version("1.13"), of_version("2.1.0"), of_version("2.4.0")) == {
         f"{NAME} (torch={torch})": 1 for torch in ("1.13", "2.1.0", "2.4.0")
     }
-
-
-def test_rows_that_nothing_tells_apart_are_told_apart_by_their_ids() -> None:
     same = [of_version("1.13", result_id=name) for name in "ab"]
     assert set(named(*same)) == {f"{NAME} (result a)", f"{NAME} (result b)"}
-
-
-def test_of_an_import_with_many_moments_the_newest_counts() -> None:
+    # Of an import with many moments the newest counts.
     days = [row(provenance="imported", started_at=f"2026-01-0{day}") for day in (1, 3, 2)]
     ((name, (one,), _),) = newest(days)
     assert (name, one["started_at"]) == (NAME, "2026-01-03")
-
-
-def test_what_failed_before_its_threads_were_known_is_of_its_series() -> None:
-    """Else a pipeline would go on showing what worked once."""
+    # Else a pipeline would go on showing what worked once.
     worked = [row(threads=n, device_name="A", series_key=f"s{n}") for n in (2, 4)]
     lost = row(device_name="A", run_id="r2", started_at="2026-01-05", **FAILED)
     worked[1]["started_at"] = "2026-01-02"
@@ -217,7 +203,7 @@ def test_what_failed_before_its_threads_were_known_is_of_its_series() -> None:
 
 
 @pytest.mark.parametrize("provenance", ["simulated", "predicted"])
-def test_what_nobody_measured_is_not_told(provenance: str) -> None:
+def test_what_nobody_measured_is_not_told(provenance):
     assert list(newest([row(provenance=provenance)])) == []
     assert list(newest([row(emulated=True)])) == []
 
@@ -233,7 +219,7 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def test_github_action_benchmark(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_github_action_benchmark(tmp_path, rows):
     export(tmp_path / "a.json", rows, "github-action-benchmark")
     (entry,) = json.loads((tmp_path / "a.json").read_text())
     assert entry == {
@@ -245,7 +231,7 @@ def test_github_action_benchmark(tmp_path: Path, rows: list[dict[str, Any]]) -> 
     }
 
 
-def test_one_launch_has_no_range(tmp_path: Path) -> None:
+def test_one_launch_has_no_range(tmp_path):
     """Of how launches differ it says nothing; a range of no width would say that they do not."""
     export(tmp_path / "a.json", [row()], "github-action-benchmark")
     (entry,) = json.loads((tmp_path / "a.json").read_text())
@@ -258,7 +244,7 @@ def test_one_launch_has_no_range(tmp_path: Path) -> None:
     }
 
 
-def test_bencher(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_bencher(tmp_path, rows):
     export(tmp_path / "b.json", rows, "bencher")
     assert json.loads((tmp_path / "b.json").read_text()) == {
         NAME: {
@@ -273,7 +259,7 @@ def test_bencher(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     }
 
 
-def test_junit(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_junit(tmp_path, rows):
     export(tmp_path / "c.xml", rows, "junit")
     suite = ET.parse(tmp_path / "c.xml").getroot()[0]
     assert {n: suite.get(n) for n in ("tests", "failures", "skipped")} == {
@@ -292,7 +278,7 @@ def test_junit(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     assert cases["bert-tiny"].find("properties/property[@name='latency (ms)']") is not None
 
 
-def test_junit_says_no_time_that_is_not_known(tmp_path: Path) -> None:
+def test_junit_says_no_time_that_is_not_known(tmp_path):
     yields = {"latency_p50_ms": None, "latency_mean_ms": None}
     export(tmp_path / "c.xml", [row(**yields), row(model="broken", **FAILED)], "junit")
     suite = ET.parse(tmp_path / "c.xml").getroot()[0]
@@ -300,13 +286,13 @@ def test_junit_says_no_time_that_is_not_known(tmp_path: Path) -> None:
     assert suite[0].find("properties/property[@name='throughput (items/s)']") is not None
 
 
-def test_a_launch_that_failed_is_a_failure_though_others_did_not(tmp_path: Path) -> None:
+def test_a_launch_that_failed_is_a_failure_though_others_did_not(tmp_path):
     export(tmp_path / "c.xml", [row(), row(launch=1, **FAILED)], "junit")
     suite = ET.parse(tmp_path / "c.xml").getroot()[0]
     assert suite.get("failures") == "1"
 
 
-def test_junit_passes_nothing_whose_time_is_unusable(tmp_path: Path) -> None:
+def test_junit_passes_nothing_whose_time_is_unusable(tmp_path):
     """It was an empty case that passes, though an older run had a time."""
     useless = {"run_id": "r2", "quality": "unusable", "started_at": "2026-01-02"}
     export(tmp_path / "c.xml", [row(), row(**useless)], "junit")
@@ -323,7 +309,7 @@ def test_junit_passes_nothing_whose_time_is_unusable(tmp_path: Path) -> None:
 NO_MEAN = {"latency_p50_ms": None, "latency_mean_ms": None}
 
 
-def test_what_has_no_entry_is_counted_by_reason(tmp_path: Path) -> None:
+def test_what_has_no_entry_is_counted_by_reason(tmp_path):
     """It said “Wrote 1 entry of 10 results”, and nothing of nine."""
     rows = [
         row(),
@@ -348,7 +334,7 @@ def test_what_has_no_entry_is_counted_by_reason(tmp_path: Path) -> None:
     assert export_report(tmp_path / "d.md", rows, "markdown").told() == ""
 
 
-def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_markdown_is_a_table(tmp_path, rows):
     rows.append(row(latency_mean_ms=None, throughput=None, launch=2, emulated=True))
     export(tmp_path / "d.md", rows, "markdown")
     lines = (tmp_path / "d.md").read_text().splitlines()
@@ -361,20 +347,20 @@ def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None
     assert lines[-1].endswith("| 4 | no data | no data | 100 | 2 | ok | measured, emulated | r1 |")
 
 
-def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:
+def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path):
     export(tmp_path / "d.md", [row(quality="unusable"), row(quality="fixed")], "markdown")
     lines = (tmp_path / "d.md").read_text().splitlines()
     assert "| ok, unusable | measured |" in lines[2]
     assert "| ok | measured |" in lines[3]
 
 
-def test_markdown_names_wrong_outputs_of_a_result_that_says_ok(tmp_path: Path) -> None:
+def test_markdown_names_wrong_outputs_of_a_result_that_says_ok(tmp_path):
     """Files of others may say so."""
     export(tmp_path / "d.md", [row(verification="failed")], "markdown")
     assert "| wrong outputs | measured |" in (tmp_path / "d.md").read_text().splitlines()[2]
 
 
-def test_markdown_says_of_quantised_outputs_that_nobody_verified_them(tmp_path: Path) -> None:
+def test_markdown_says_of_quantised_outputs_that_nobody_verified_them(tmp_path):
     """It read “ok”, as of any other figure."""
     rows = [
         row(result_id="a", precision="int8", verification="not_done"),
@@ -390,7 +376,7 @@ def test_markdown_says_of_quantised_outputs_that_nobody_verified_them(tmp_path: 
 
 @pytest.mark.parametrize("word", NASTY)
 @pytest.mark.parametrize("form", list(REPORTS))
-def test_hostile_names_break_nothing(tmp_path: Path, word: str, form: str) -> None:
+def test_hostile_names_break_nothing(tmp_path, word, form):
     path = tmp_path / "out"
     export(path, [row(model=word, options={"x": word}), row(model=word, **FAILED)], form)
     text = path.read_text(encoding="utf-8")
@@ -404,24 +390,24 @@ def test_hostile_names_break_nothing(tmp_path: Path, word: str, form: str) -> No
 
 
 @pytest.mark.parametrize("form", list(REPORTS))
-def test_no_results_make_a_report_of_nothing(tmp_path: Path, form: str) -> None:
+def test_no_results_make_a_report_of_nothing(tmp_path, form):
     export(tmp_path / "out", [], form)
     assert (tmp_path / "out").read_text().strip()
 
 
-def test_arrow_holds_every_column(tmp_path: Path) -> None:
+def test_arrow_holds_every_column(tmp_path):
     export(tmp_path / "e.arrow", [row()], "arrow")
     table = feather.read_table(tmp_path / "e.arrow")
     assert table.column_names == [column.name for column in COLUMNS]
     assert table["latency_p50_ms"].to_pylist() == [4.0]
 
 
-def test_suffixes_name_formats() -> None:
+def test_suffixes_name_formats():
     for name, form in (("a.md", "markdown"), ("a.xml", "junit"), ("a.feather", "arrow")):
         assert format_for(Path(name), None) == form
 
 
-def test_a_pipeline_is_told_no_time_of_a_run_that_mostly_failed(tmp_path: Path) -> None:
+def test_a_pipeline_is_told_no_time_of_a_run_that_mostly_failed(tmp_path):
     lost = [row(launch=n, **{**FAILED, "reason": "crash"}) for n in (2, 3)]
     export(tmp_path / "a.json", [row(), row(launch=1), *lost[:1]], "github-action-benchmark")
     (entry,) = json.loads((tmp_path / "a.json").read_text())

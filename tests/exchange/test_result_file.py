@@ -24,14 +24,14 @@ def check(document: Any) -> None:
     jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
 
 
-def test_the_published_schema_is_up_to_date() -> None:
+def test_the_published_schema_is_up_to_date():
     published = Path(__file__).parents[2] / "docs" / "result-schema.json"
     assert published.read_text(encoding="utf-8") == text(), (
         "python -m accelbench.exchange.result_schema > docs/result-schema.json"
     )
 
 
-def test_a_file_a_model_hardware_and_precision(tmp_path: Path) -> None:
+def test_a_file_a_model_hardware_and_precision(tmp_path):
     bodies = [body(0), body(1), body(2, hardware="cuda"), body(3, precision="bf16")]
     files = result_file.write(tmp_path / "out", RUN, bodies, WHEN)
     assert [path.name for path in files] == [
@@ -47,7 +47,7 @@ def test_a_file_a_model_hardware_and_precision(tmp_path: Path) -> None:
     assert document["results"][0]["samples"] == {"step": [1000, 2000, 3000], "forward": [7]}
 
 
-def test_nasty_words_are_written_and_read_back(tmp_path: Path) -> None:
+def test_nasty_words_are_written_and_read_back(tmp_path):
     bodies = [body(i, message=word, model="half \ud800 pair") for i, word in enumerate(NASTY)]
     (path,) = result_file.write(tmp_path, {**RUN, "label": NASTY[0]}, bodies, WHEN)
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def test_nasty_words_are_written_and_read_back(tmp_path: Path) -> None:
     assert document["run"]["label"] == NASTY[0]
 
 
-def test_a_result_that_is_not_ok_is_valid_too(tmp_path: Path) -> None:
+def test_a_result_that_is_not_ok_is_valid_too(tmp_path):
     failed = {"model": "m", "hardware": "cuda", "precision": "fp32", "status": "unsupported"}
     (path,) = result_file.write(tmp_path, RUN, [{**failed, "reason": "absent"}], WHEN)
     check(json.loads(path.read_text(encoding="utf-8")))
@@ -72,7 +72,7 @@ def test_a_result_that_is_not_ok_is_valid_too(tmp_path: Path) -> None:
         lambda entry: entry.update(samples={"step": [1.5]}),
     ],
 )
-def test_the_schema_refuses_what_is_wrong(change: Any) -> None:
+def test_the_schema_refuses_what_is_wrong(change):
     document = result_file.document(RUN, [body(0)])
     check(document)
     change(document["results"][0])
@@ -80,7 +80,7 @@ def test_the_schema_refuses_what_is_wrong(change: Any) -> None:
         check(document)
 
 
-def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
+def test_a_file_is_never_overwritten(tmp_path):
     names = [result_file.write(tmp_path, RUN, [body(i)], WHEN)[0].name for i in range(3)]
     stem = "bert-tiny_cpu_float32_20260102_030405"
     assert names == [f"{stem}.json", f"{stem}-2.json", f"{stem}-3.json"]
@@ -88,7 +88,7 @@ def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     assert sizes == [1, 2, 3]
 
 
-def test_a_named_file_must_be_free(tmp_path: Path) -> None:
+def test_a_named_file_must_be_free(tmp_path):
     path = tmp_path / "ci.json"
     result_file.write_one(path, RUN, [body(0), body(1, model="other")])
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -101,13 +101,13 @@ def test_a_named_file_must_be_free(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_place_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="something else is in the way"):
         result_file.write(tmp_path / "file", RUN, [body(0)], WHEN)
 
 
-def test_power_cuts_leave_a_whole_file_or_none(tmp_path: Path) -> None:
+def test_power_cuts_leave_a_whole_file_or_none(tmp_path):
     numbers = iter(range(10**6))
     whole = json.dumps(result_file.document(RUN, [body(0)]), sort_keys=True)
 

@@ -1,29 +1,21 @@
-from __future__ import annotations
-
 from accelbench.core.columns import COLUMNS
 from accelbench.core.vocabulary import Status
 from accelbench.exchange.result_file import entry_of, row_of
 
 
-def test_every_column_in_order_and_none_where_absent() -> None:
+def test_rows_of_an_export():
+    # Every column in order and none where absent.
     row = row_of({"model": "m", "batch_size": 8, "status": Status.OK, "input_shape": (8, 3)})
     assert list(row) == [column.name for column in COLUMNS]
     known = {name: value for name, value in row.items() if value is not None}
     assert known == {"model": "m", "batch_size": 8, "status": "ok", "input_shape": "[8,3]"}
-
-
-def test_a_false_and_a_zero_are_known() -> None:
     row = row_of({"compiled": False, "launch": 0, "warnings": []})
     assert (row["compiled"], row["launch"], row["warnings"]) == (False, 0, [])
-
-
-def test_times_have_one_spelling() -> None:
+    # Times have one spelling.
     row = row_of({"started_at": "2026-01-02T05:04:05+02:00", "finished_at": "2026-01-02T03:04:06Z"})
     assert row["started_at"] == "2026-01-02T03:04:05.000000Z"
     assert row["finished_at"] == "2026-01-02T03:04:06.000000Z"
-
-
-def test_an_entry_stands_alone_with_its_samples() -> None:
+    # An entry stands alone with its samples.
     entry = entry_of({"model": "m", "samples": {"step": [1, 2]}})
     assert entry["samples"] == {"step": [1, 2]}
     assert "samples" not in entry_of({"model": "m"})
@@ -31,9 +23,7 @@ def test_an_entry_stands_alone_with_its_samples() -> None:
     assert entry_of({"samples": {"step": [1, 2]}, "sampling": steps})["sampling"] == steps
     assert entry["sampling"] == {}
     assert "samples" not in row_of({"samples": {"step": [1]}})
-
-
-def test_nothing_that_json_cannot_hold_gets_in() -> None:
+    # Nothing that json cannot hold gets in.
     row = row_of({"latency_mean_ms": float("nan"), "throughput": float("inf"), "batch_size": True})
     assert (row["latency_mean_ms"], row["throughput"], row["batch_size"]) == (None, None, None)
     assert row_of({"evidence": {"x": [float("nan")]}})["evidence"] is None

@@ -45,9 +45,7 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def test_csv_is_exact_and_empty_where_nothing_is_known(
-    tmp_path: Path, rows: list[dict[str, Any]]
-) -> None:
+def test_csv_is_exact_and_empty_where_nothing_is_known(tmp_path, rows):
     path = tmp_path / "out.csv"
     export(path, rows, "csv")
     with path.open(encoding="utf-8", newline="") as stream:
@@ -60,13 +58,13 @@ def test_csv_is_exact_and_empty_where_nothing_is_known(
 
 
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
-def test_csv_numbers_read_back_the_same(number: float) -> None:
+def test_csv_numbers_read_back_the_same(number):
     from accelbench.present.table_export import cell_text
 
     assert float(cell_text(number)) == number
 
 
-def test_json_is_valid_and_the_same(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_json_is_valid_and_the_same(tmp_path, rows):
     path = tmp_path / "out.json"
     export(path, rows, "json", samples=True)
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -77,7 +75,7 @@ def test_json_is_valid_and_the_same(tmp_path: Path, rows: list[dict[str, Any]]) 
     assert all(list(row) == NAMES for row in bare["results"])
 
 
-def test_parquet_keeps_types(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_parquet_keeps_types(tmp_path, rows):
     path = tmp_path / "out.parquet"
     export(path, rows, "parquet", samples=True)
     table = pq.read_table(path)
@@ -92,7 +90,7 @@ def test_parquet_keeps_types(tmp_path: Path, rows: list[dict[str, Any]]) -> None
 
 
 @pytest.mark.parametrize("name", list(TABLES))
-def test_no_results_make_an_empty_file_with_its_columns(tmp_path: Path, name: str) -> None:
+def test_no_results_make_an_empty_file_with_its_columns(tmp_path, name):
     path = tmp_path / f"out.{name}"
     export(path, [], name, samples=True)
     if name == "csv":
@@ -105,7 +103,7 @@ def test_no_results_make_an_empty_file_with_its_columns(tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("name", list(FORMATS))
-def test_a_file_that_is_there_stays(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_there_stays(tmp_path, name):
     path = tmp_path / "mine"
     path.write_text("precious")
     with pytest.raises(UsageError, match="exists already"):
@@ -115,7 +113,7 @@ def test_a_file_that_is_there_stays(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_name_may_be_as_long_as_a_file_system_takes(tmp_path: Path, name: str) -> None:
+def test_a_name_may_be_as_long_as_a_file_system_takes(tmp_path, name):
     """Two hundred bytes of it are fifty letters; cut at a hundred letters it was too long."""
     path = tmp_path / f"{'🚀' * 60}.{name}"
     export(path, [], name)
@@ -123,7 +121,7 @@ def test_a_name_may_be_as_long_as_a_file_system_takes(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_no_room_is_said_of_the_file_that_was_named(tmp_path: Path, name: str) -> None:
+def test_no_room_is_said_of_the_file_that_was_named(tmp_path, name):
     rows = [body(n, result_id=f"r{n}", message=f"{n} " * 2000) for n in range(40)]
     path = tmp_path / f"out.{name}"
     asked = (
@@ -145,7 +143,7 @@ def test_no_room_is_said_of_the_file_that_was_named(tmp_path: Path, name: str) -
     assert not path.exists()
 
 
-def test_the_format_is_asked_for_or_seen(tmp_path: Path) -> None:
+def test_the_format_is_asked_for_or_seen(tmp_path):
     assert format_for(Path("a.parquet"), None) == "parquet"
     assert format_for(Path("a.csv"), "JSON") == "json"
     for path, asked in ((Path("a.xls"), None), (Path("a"), None), (Path("a.csv"), "xml")):

@@ -50,7 +50,8 @@ def launch(number: int = 0, batch: int = 8, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_figure_that_is_not_known_is_left_out_and_is_no_zero() -> None:
+def test_rows_of_a_tracker():
+    # A figure that is not known is left out and is no zero.
     known = tracked(row(latency_p99_ms=None, latency_mean_ms=math.nan, extra={"x": 0.0}), RUN)
     assert known.figures == {
         "latency_p50_ms": 4.0,
@@ -58,9 +59,7 @@ def test_a_figure_that_is_not_known_is_left_out_and_is_no_zero() -> None:
         "memory_peak_mb": 100.0,
         "extra.x": 0.0,
     }
-
-
-def test_parameters_are_what_was_asked_and_tags_what_came_of_it() -> None:
+    # Parameters are what was asked and tags what came of it.
     known = tracked(launch(options={"jax.flag": True}, quality="converged"), RUN)
     asked = known.parameters
     assert {name: asked[name] for name in ("model", "batch_size", "threads", "device_name")} == {
@@ -74,6 +73,28 @@ def test_parameters_are_what_was_asked_and_tags_what_came_of_it() -> None:
     assert (known.tags["quality"], known.tags["latency_p99_rough"]) == ("converged", "true")
     assert "batch 8" not in known.series
     assert known.name == f"{known.configuration} launch 0"
+    # The run of a fleets node does not name its machine.
+    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
+    result = tracked(row(run_id=part_id(fleet, node)), {})
+    assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
+    assert tracked(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"] == "import-v1.2-abcdef"
+    # Neither a person nor a host goes along.
+    run = {**RUN, "environment": {"machine": "her-laptop"}, "command": "accelbench run secret"}
+    path = "/home/ada/nets/secret.onnx"
+    known = tracked(launch(weights=path, conditions={"file": path}, message=path), run)
+    text = json.dumps([dict(known.parameters), dict(known.tags), known.notes, known.document])
+    assert "her-laptop" not in text
+    assert "accelbench run" not in text
+    assert "ada" not in text
+    assert text.count("~/nets/secret.onnx") == 5
+    # Outputs that were wrong in one launch are no good in its neighbour.
+    given: list[TrackedResult] = []
+    kept = type(TRACKERS["mlflow"])("Kept", lambda _, every: len(given.extend(every) or given), str)
+    wrong = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
+    alike = {"run_id": "r1", "case_id": "c"}
+    rows = [launch(0, verification="ok", **alike), launch(1, **alike) | FAILED | wrong]
+    export_tracked(kept, "", rows, {})
+    assert [result.tags["verification"] for result in given] == ["failed", "failed"]
 
 
 @pytest.mark.parametrize(
@@ -87,35 +108,15 @@ def test_parameters_are_what_was_asked_and_tags_what_came_of_it() -> None:
         ),
     ],
 )
-def test_what_was_not_measured_on_that_device_says_so_in_its_name(
-    changes: dict[str, Any], mark: str
-) -> None:
+def test_what_was_not_measured_on_that_device_says_so_in_its_name(changes, mark):
     known = tracked(row(**changes), {})
     assert known.name.endswith(mark)
     told = known.tags
     assert told.get("emulated") == "true" or told["provenance"] == changes["provenance"]
 
 
-def test_the_run_of_a_fleets_node_does_not_name_its_machine() -> None:
-    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
-    result = tracked(row(run_id=part_id(fleet, node)), {})
-    assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
-    assert tracked(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"] == "import-v1.2-abcdef"
-
-
-def test_neither_a_person_nor_a_host_goes_along() -> None:
-    run = {**RUN, "environment": {"machine": "her-laptop"}, "command": "accelbench run secret"}
-    path = "/home/ada/nets/secret.onnx"
-    known = tracked(launch(weights=path, conditions={"file": path}, message=path), run)
-    text = json.dumps([dict(known.parameters), dict(known.tags), known.notes, known.document])
-    assert "her-laptop" not in text
-    assert "accelbench run" not in text
-    assert "ada" not in text
-    assert text.count("~/nets/secret.onnx") == 5
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_text_in_every_field_that_a_page_shows(name: str) -> None:
+def test_a_name_is_text_in_every_field_that_a_page_shows(name):
     known = tracked(row(model=name, device_name=name, warnings=[name], options={name: name}), {})
     shown = [known.name, known.configuration, *map(str, known.parameters.values()), *known.notes]
     shown += [*known.parameters, *known.tags.values()]
@@ -123,17 +124,7 @@ def test_a_name_is_text_in_every_field_that_a_page_shows(name: str) -> None:
     assert name not in ACTING or name not in shown
 
 
-def test_outputs_that_were_wrong_in_one_launch_are_no_good_in_its_neighbour() -> None:
-    given: list[TrackedResult] = []
-    kept = type(TRACKERS["mlflow"])("Kept", lambda _, every: len(given.extend(every) or given), str)
-    wrong = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
-    alike = {"run_id": "r1", "case_id": "c"}
-    rows = [launch(0, verification="ok", **alike), launch(1, **alike) | FAILED | wrong]
-    export_tracked(kept, "", rows, {})
-    assert [result.tags["verification"] for result in given] == ["failed", "failed"]
-
-
-def test_what_never_ran_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_never_ran_is_left_out_and_counted(monkeypatch):
     given: list[TrackedResult] = []
     monkeypatch.setitem(
         TRACKERS,  # type: ignore[arg-type]
@@ -152,7 +143,7 @@ def test_what_never_ran_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch)
     assert given[1].figures == {}
 
 
-def test_a_tracker_that_there_is_not_is_refused_with_the_near_one() -> None:
+def test_a_tracker_that_there_is_not_is_refused_with_the_near_one():
     with pytest.raises(UsageError, match=r"Did you mean mlflow\?"):
         tracker_named("mlfow")
 
@@ -160,9 +151,7 @@ def test_a_tracker_that_there_is_not_is_refused_with_the_near_one() -> None:
 @pytest.mark.parametrize(
     ("name", "package"), [("mlflow", "mlflow"), ("wandb", "wandb"), ("tensorboard", "tensorboardX")]
 )
-def test_a_package_that_is_missing_is_named_with_its_extra(
-    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_missing_is_named_with_its_extra(name, package, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=f"accelbench setup {name}"):
         export_tracked(TRACKERS[name], str(tmp_path / "x"), [launch()], {})
@@ -170,7 +159,7 @@ def test_a_package_that_is_missing_is_named_with_its_extra(
 
 
 @pytest.mark.parametrize("name", ["wandb", "tensorboard"])
-def test_nothing_is_sent_to_an_address_from_here(name: str) -> None:
+def test_nothing_is_sent_to_an_address_from_here(name):
     with pytest.raises(UsageError, match="into a folder"):
         export_tracked(TRACKERS[name], "https://example.org", [launch()], {})
 
@@ -178,7 +167,7 @@ def test_nothing_is_sent_to_an_address_from_here(name: str) -> None:
 ROWS = [launch(n, batch) for n in range(2) for batch in (1, 8)]
 
 
-def test_tensorboard_reads_curves_over_batch_sizes(tmp_path: Path) -> None:
+def test_tensorboard_reads_curves_over_batch_sizes(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     done = export_tracked(TRACKERS["tensorboard"], str(tmp_path), ROWS, {"r1": RUN})
@@ -194,7 +183,7 @@ def test_tensorboard_reads_curves_over_batch_sizes(tmp_path: Path) -> None:
     assert {p.wall_time for p in found.Scalars(f"{CURVES}/throughput")} == {1767225600.0}
 
 
-def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path: Path) -> None:
+def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams import metadata
 
@@ -217,7 +206,7 @@ def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path: P
         assert (f"{SESSIONS}/latency_p50_ms" in known) is worked
 
 
-def test_tensorboard_gets_each_result_once(tmp_path: Path) -> None:
+def test_tensorboard_gets_each_result_once(tmp_path):
     tracker = TRACKERS["tensorboard"]
     assert export_tracked(tracker, str(tmp_path), ROWS[:1], {"r1": RUN}).written == 1
     assert export_tracked(tracker, str(tmp_path), ROWS[:2], {"r1": RUN}).written == 1
@@ -232,16 +221,14 @@ def test_tensorboard_gets_each_result_once(tmp_path: Path) -> None:
     assert {p.step for p in found.Scalars(f"{CURVES}/latency_p50_ms")} == {1, 8}
 
 
-def test_the_name_of_the_machine_is_in_no_name_of_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_of_the_machine_is_in_no_name_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "her-laptop")
     export_tracked(TRACKERS["tensorboard"], str(tmp_path), ROWS[:1], {"r1": RUN})
     assert list(tmp_path.rglob("events.*"))
     assert not [path for path in tmp_path.rglob("*") if "her-laptop" in path.name]
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SurroundingsError, match="cannot be written"):
         export_tracked(TRACKERS["tensorboard"], str(tmp_path / "file"), ROWS[:1], {})
@@ -252,7 +239,7 @@ _NO_MLFLOW = "mlflow-skinny takes older packages than the other extras are teste
 _NO_WANDB = "wandb brings 62 MB and clients of telemetry, which nothing else here needs"
 
 
-def test_mlflow_finds_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_finds_the_runs(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason=_NO_MLFLOW)
     place = str(tmp_path / "runs")
     rows = [*ROWS, launch(2, **FAILED)]
@@ -276,7 +263,7 @@ def test_mlflow_finds_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert json.loads(kept) == {"step": [4_000_000, 5_000_000]}
 
 
-def test_mlflow_says_in_a_sentence_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_says_in_a_sentence_that_nobody_answers(monkeypatch):
     pytest.importorskip("mlflow", reason=_NO_MLFLOW)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(SurroundingsError, match="MLflow did not take the results at http"):
@@ -298,7 +285,7 @@ def logged(data: bytes) -> Iterator[bytes]:
             whole = b""
 
 
-def test_wandb_writes_runs_that_can_be_sent(tmp_path: Path) -> None:
+def test_wandb_writes_runs_that_can_be_sent(tmp_path):
     pytest.importorskip("wandb", reason=_NO_WANDB)
     from wandb.proto.wandb_internal_pb2 import Record
 

@@ -1,7 +1,5 @@
 """One word for what is missing, one for what does not apply, on every surface."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -25,7 +23,8 @@ _LOOSE = re.compile(r"""(?<![\w/])n/a(?![\w/])|["']not said["']|["'>]not known["
 _REASONS = {"run/conduct/results.py"}
 
 
-def test_nothing_says_for_itself_that_a_value_is_missing() -> None:
+def test_missing_values():
+    # Nothing says for itself that a value is missing.
     found = [
         f"{name}:{at}"
         for path in sorted(SOURCE.rglob("*"))
@@ -35,18 +34,10 @@ def test_nothing_says_for_itself_that_a_value_is_missing() -> None:
         if _LOOSE.search(line)
     ]
     assert found == [], "say it by core/nouns.py"
-
-
-def test_the_page_of_a_bundle_has_the_same_words() -> None:
+    # The page of a bundle has the same words.
     script = (SOURCE / "present/publishing/static/words.mjs").read_text(encoding="utf-8")
     assert f'NO_DATA = "{NO_DATA}"' in script
     assert f'NOT_APPLICABLE = "{NOT_APPLICABLE}"' in script
-
-
-def test_the_order_of_a_notebooks_table_knows_these_words() -> None:
     script = (SOURCE / "present/pages/templates/table_tools.html").read_text(encoding="utf-8")
     assert f'text !== "{NO_DATA}" && text !== "{NOT_APPLICABLE}"' in script
-
-
-def test_a_batch_that_nobody_says_is_no_batch_of_one() -> None:
     assert [batch_text(batch) for batch in (1, 8, None)] == ["batch 1", "batch 8", "unknown batch"]

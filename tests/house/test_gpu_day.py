@@ -80,7 +80,8 @@ def dry_day(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_every_part_of_the_dry_form_answers(dry_day: dict[str, Any]) -> None:
+def test_the_dry_form(dry_day):
+    # Every part of the dry form answers.
     parts = dry_day["parts"]
     assert tuple(parts) == PARTS
     statuses = {name: one["status"] for name, one in parts.items()}
@@ -89,9 +90,7 @@ def test_every_part_of_the_dry_form_answers(dry_day: dict[str, Any]) -> None:
     assert all(one["reason"] for one in parts.values() if one["status"] == "not_here")
     assert all(one["figures"] for one in parts.values() if one["status"] == "ok")
     assert dry_day["reached"]
-
-
-def test_the_dry_form_measures_and_verifies(dry_day: dict[str, Any]) -> None:
+    # The dry form measures and verifies.
     found = {name: one["figures"] for name, one in dry_day["parts"].items()}
     bf16 = found["precisions"]["resnet-tiny batch 1 inference bf16"]
     assert bf16["verification"] == "ok"
@@ -102,7 +101,7 @@ def test_the_dry_form_measures_and_verifies(dry_day: dict[str, Any]) -> None:
     assert len(found["training"]["resnet-tiny: losses of a bare loop"]) == 3
 
 
-def test_without_a_gpu_it_says_so_and_ends_with_3() -> None:
+def test_without_a_gpu_it_says_so_and_ends_with_3():
     done = subprocess.run(
         [sys.executable, str(SCRIPT)],
         capture_output=True, text=True, timeout=60, check=False,
@@ -121,7 +120,7 @@ def sleeps(at: Recorder) -> None:
     time.sleep(60)
 
 
-def test_a_part_over_its_share_is_ended_with_all_it_has_started(dry: Day) -> None:
+def test_a_part_over_its_share_is_ended_with_all_it_has_started(dry):
     start = time.monotonic()
     entry = running.run_part(Part("sleeping", 1, sleeps), dry, 0.5)
     assert time.monotonic() - start < 10
@@ -131,7 +130,7 @@ def test_a_part_over_its_share_is_ended_with_all_it_has_started(dry: Day) -> Non
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie"
 
 
-def test_what_comes_after_the_limit_is_not_reached(dry: Day) -> None:
+def test_what_comes_after_the_limit_is_not_reached(dry):
     parts = [
         Part("quick", 10, lambda at: at.figure("x", 1), slack=1.0),
         Part("sleeping", 0.5, sleeps, slack=1.0),
@@ -144,23 +143,27 @@ def test_what_comes_after_the_limit_is_not_reached(dry: Day) -> None:
     assert kept["late"]["reason"]
 
 
-def test_a_part_that_crashes_takes_nothing_with_it(dry: Day) -> None:
+def test_parts_that_end(dry):
+    # A part that crashes takes nothing with it.
     entry = running.run_part(Part("crash", 1, lambda at: os._exit(7)), dry, 20)
     assert entry["status"] == "failed"
     assert entry["reason"].endswith("exit code 7")
-
-
-def test_an_unreached_limit_is_no_good_end(dry: Day) -> None:
+    # An unreached limit is no good end.
     part = Part("limits", 1, lambda at: at.at_most("too much", 2.0, 1.0))
     entry = running.run_part(part, dry, 20)
     assert entry["status"] == "ok"
     assert not running.is_good(entry)
+    # As many intervals may miss as chance explains.
+    assert [launches.most_missed(n) for n in (1, 2, 10)] == [1, 2, 4]
+    kept = Kept(dry)
+    launches.covering(kept, [[1.0, 1.1, 1.0, 1.05, 1.1, 1.02]])
+    assert kept.figures["A/A"]["comparisons"] == 1
 
 
 # -- a bare machine -----------------------------------------------------------------------
 
 
-def test_made_entry_points_are_those_of_the_project(tmp_path: Path) -> None:
+def test_made_entry_points_are_those_of_the_project(tmp_path):
     bare_machine.entry_points(tmp_path)
     (made,) = distributions(path=[str(tmp_path)])
     project = bare_machine.project()
@@ -172,15 +175,13 @@ def test_made_entry_points_are_those_of_the_project(tmp_path: Path) -> None:
     assert (made.name, made.version) == ("accelbench", project["version"])
 
 
-def test_every_package_of_the_core_is_of_the_machine_or_carried() -> None:
+def test_every_package_of_the_core_is_of_the_machine_or_carried():
     known = {*bare_machine.OF_THE_MACHINE, *bare_machine.CARRIED}
     core = {line.split(">=")[0] for line in bare_machine.project()["dependencies"]}
     assert core <= known
 
 
-def test_missing_packages_are_named_with_the_line_that_fetches_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_packages_are_named_with_the_line_that_fetches_them(monkeypatch, tmp_path):
     lacking = {"duckdb", "torch"}
     monkeypatch.setattr(bare_machine, "_installed", lambda name: name not in lacking)
     monkeypatch.setattr(bare_machine, "on_path", lambda folders: None)
@@ -195,9 +196,7 @@ def test_missing_packages_are_named_with_the_line_that_fetches_them(
 # -- parts that only a GPU runs -------------------------------------------------------------
 
 
-def test_across_processes_takes_the_pairs_that_fit(
-    monkeypatch: pytest.MonkeyPatch, cuda: Day
-) -> None:
+def test_across_processes_takes_the_pairs_that_fit(monkeypatch, cuda):
     monkeypatch.setattr(against_bare, "accelbench_median", lambda *_: time.sleep(0.02) or 2.0)
     monkeypatch.setattr(against_bare, "bare_median", lambda *_: time.sleep(0.02) or 2.0)
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
@@ -210,9 +209,7 @@ def test_across_processes_takes_the_pairs_that_fit(
     assert "absent" in kept.figures["too short"]
 
 
-def test_a_compiled_case_is_held_against_the_eager_one(
-    monkeypatch: pytest.MonkeyPatch, cuda: Day
-) -> None:
+def test_a_compiled_case_is_held_against_the_eager_one(monkeypatch, cuda):
     compiled = row(compiled=True, compile_ms=900.0, first_inference_ms=3.0, latency_p50_ms=1.0)
     monkeypatch.setattr(
         compiling, "measured", lambda at, words: [compiled if "--compile" in words else row()]
@@ -227,9 +224,7 @@ def test_a_compiled_case_is_held_against_the_eager_one(
     assert again.reached().count(False) == 1
 
 
-def test_engines_have_to_have_run_where_they_were_asked_to(
-    monkeypatch: pytest.MonkeyPatch, cuda: Day
-) -> None:
+def test_engines_have_to_have_run_where_they_were_asked_to(monkeypatch, cuda):
     with pytest.raises(NotHereError, match="no_such_engine is not installed"):
         engines.present("no_such_engine")
     fell = row(evidence={"devices": ["cpu:0"], "shares": {}})
@@ -240,13 +235,6 @@ def test_engines_have_to_have_run_where_they_were_asked_to(
         "bert-base batch 8 inference fp32: device",
         "t5 batch 8 inference fp32: share of time on the device",
     ]
-
-
-def test_as_many_intervals_may_miss_as_chance_explains(dry: Day) -> None:
-    assert [launches.most_missed(n) for n in (1, 2, 10)] == [1, 2, 4]
-    kept = Kept(dry)
-    launches.covering(kept, [[1.0, 1.1, 1.0, 1.05, 1.1, 1.02]])
-    assert kept.figures["A/A"]["comparisons"] == 1
 
 
 class Clock:
@@ -294,9 +282,7 @@ class Meters:
         return None
 
 
-def test_meters_and_the_energy_counter_are_read_under_load(
-    monkeypatch: pytest.MonkeyPatch, dry: Day
-) -> None:
+def test_meters_and_the_energy_counter_are_read_under_load(monkeypatch, dry):
     from gpu_day import energy, telemetry
 
     clock = Clock()
@@ -320,7 +306,7 @@ def test_meters_and_the_energy_counter_are_read_under_load(
     ]
 
 
-def test_a_peak_is_held_against_the_bare_loop(cuda: Day) -> None:
+def test_a_peak_is_held_against_the_bare_loop(cuda):
     from gpu_day.rows import held_against
 
     kept = Kept(cuda)

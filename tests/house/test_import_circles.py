@@ -65,11 +65,11 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def test_a_circle_is_seen() -> None:
+def test_a_circle_is_seen():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
 
 
-def test_there_is_no_import_circle() -> None:
+def test_there_is_no_import_circle():
     known = modules()
     graph = {
         name: {one for one in imported(path, known) if one in known} for name, path in known.items()

@@ -20,7 +20,7 @@ def contracts() -> list[dict[str, object]]:
 
 
 @pytest.mark.full  # `make check`, which `make test` begins with, has just asked the same
-def test_the_import_contracts_hold() -> None:
+def test_the_import_contracts_hold():
     program = Path(sysconfig.get_path("scripts")) / "lint-imports"
     done = subprocess.run(
         [sys.executable, str(program), "--no-cache"],
@@ -48,10 +48,7 @@ def packages(room: str = "") -> set[str]:
     return {p.parent.name for p in (SOURCES / room).glob("*/__init__.py")}
 
 
-def test_every_room_has_its_layer() -> None:
+def test_rooms_and_floors():
     assert packages() == {name for name in layers() if "." not in name}
-
-
-def test_every_floor_of_a_run_has_its_layer() -> None:
     floors = {name for name in layers() if name.startswith("run.")}
     assert {f"run.{name}" for name in packages("run")} <= floors

@@ -62,38 +62,29 @@ def modules_of(room: str) -> list[str]:
     return [name.removesuffix(".__init__") for name in dotted if not name.endswith("__main__")]
 
 
-def test_the_check_itself_sees_a_heavy_import() -> None:
+def test_imports():
     assert "numpy" in imported_by(IMPORT.format(names=["numpy"])) & HEAVY
-
-
-def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not imported_by(IMPORT.format(names=["accelbench"])) & (HEAVY | RENDERING | {"typer"})
-
-
-def test_the_plugin_of_pytest_imports_nothing_of_ours() -> None:
-    """pytest loads it in every run of whoever has accelbench installed, whatever is tested."""
+    # pytest loads it in every run of whoever has accelbench installed, whatever is tested.
     plugin = "accelbench.pytest_plugin.plugin"
     code = IMPORT.replace('name.split(".")[0] for name', "name for name")
     ours = {name for name in imported_by(code.format(names=[plugin])) if "accelbench" in name}
     assert ours == {"accelbench", "accelbench.pytest_plugin", plugin}
-
-
-def test_the_help_of_the_program_imports_nothing_heavy() -> None:
     loaded = imported_by(ASK_FOR_HELP.format(words=["--help"]))
     assert not loaded & (HEAVY | RENDERING)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_imports_nothing_heavy(command: str) -> None:
+def test_the_help_of_a_command_imports_nothing_heavy(command):
     loaded = imported_by(ASK_FOR_HELP.format(words=[command, "--help"]))
     assert not loaded & (HEAVY | RENDERING)
 
 
 @pytest.mark.parametrize("room", ["core", "hardware", "cli"])
-def test_the_rooms_that_every_command_needs_import_nothing_heavy(room: str) -> None:
+def test_the_rooms_that_every_command_needs_import_nothing_heavy(room):
     assert not imported_by(IMPORT.format(names=modules_of(room))) & HEAVY
 
 
 @pytest.mark.parametrize("room", ["store", "exchange", "measure", "run", "api"])
-def test_conducting_a_run_imports_no_engine(room: str) -> None:
+def test_conducting_a_run_imports_no_engine(room):
     assert not imported_by(IMPORT.format(names=modules_of(room))) & ENGINES

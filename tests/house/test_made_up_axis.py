@@ -55,13 +55,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_no_source_names_it() -> None:
+def test_no_source_names_it():
     words = ("depth_of_field", "depth_slices", "depth-slices", "slices of one volume")
     for path, text in sources():
         assert not [word for word in words if word in text], path
 
 
-def test_no_other_source_lists_the_sizes() -> None:
+def test_no_other_source_lists_the_sizes():
     """By columns, options or fields: who names most of them keeps a list of his own."""
     listing = {
         str(path.relative_to(SOURCES / "accelbench"))
@@ -75,53 +75,35 @@ def test_no_other_source_lists_the_sizes() -> None:
     }
 
 
-def test_a_plan_has_a_case_of_each_size(told: dict[str, Any]) -> None:
+def test_plans_and_tables_have_the_axis(told):
+    # A plan has a case of each size.
     assert [case.rpartition(" · ")[2] for case in told["cases"]] == [
         *("2 slices", "2 slices", "4 slices", "4 slices")
     ]
     assert len(set(told["ids"])) == 4
     assert told["again"] == told["ids"]  # from a journal
-
-
-def test_the_model_has_a_size_of_its_own_and_is_fed_with_the_one_asked_for(
-    told: dict[str, Any],
-) -> None:
+    # The model has a size of its own and is fed with the one asked for.
     assert told["own"] == [8, 8, None, None]
     assert [fed["volume"] for fed in told["fed"]] == [
         *([1, 2, 64, 64], [4, 2, 64, 64]),
         *([1, 4, 64, 64], [4, 4, 64, 64]),
     ]
-
-
-def test_a_result_holds_it_or_says_why_not(told: dict[str, Any]) -> None:
     assert told["null"] == [None] * 4 + ["the model takes no volume"] * 2
-
-
-def test_the_store_has_its_column(told: dict[str, Any]) -> None:
     assert told["store"] == "BIGINT"
     assert told["kept"] == [[2, 2], [4, 2], [None, 2]]
-
-
-def test_a_table_is_of_one_size_and_says_which(told: dict[str, Any]) -> None:
     headings = [line for line in told["table"].splitlines() if " slices" in line]
     assert headings == [f"vit-tiny · fp32 · 64px {n} slices · scripted/cpu" for n in (2, 4)]
-
-
-def test_charts_pages_and_titles_tell_sizes_apart(told: dict[str, Any]) -> None:
+    # Charts pages and titles tell sizes apart.
     assert told["chart"] == ["vit-tiny · depth slices 2", "vit-tiny · depth slices 4"]
     assert told["page"] == ["64 px · 2 slices", "64 px · 4 slices"]
     assert [title.partition("batch 1 ")[2] for title in told["title"]] == [
         *("64px 2 slices", "64px 4 slices")
     ]
-
-
-def test_figures_of_others_are_other_cases_where_they_say_it(told: dict[str, Any]) -> None:
+    # Figures of others are other cases where they say it.
     without, *sizes = told["imported"]
     assert without == _identities(Source("a table"), {"model": "m"}, {})["case_id"]
     assert len({without, *sizes}) == 3
-
-
-def test_exports_have_it(told: dict[str, Any]) -> None:
+    # Exports have it.
     rows = [*csv.DictReader(io.StringIO(told["csv"]))]
     assert sorted(row["depth_slices"] for row in rows) == ["", "", "2", "2", "4", "4"]
     lines = json.loads(told["document"])["comparisons"]
@@ -129,25 +111,22 @@ def test_exports_have_it(told: dict[str, Any]) -> None:
     assert told["schema"]["type"] == ["integer", "null"]
 
 
-def test_run_takes_its_option(told: dict[str, Any]) -> None:
+def test_commands_take_the_axis(told):
+    # Run takes its option.
     (line,) = (line for line in told["help"].splitlines() if "--depth-slices" in line)
     assert line.split("  ")[-1].strip() == "Slices of one volume."
     assert "--depth-slices changes nothing: no model of this run has such a size." in told["option"]
-
-
-def test_a_plan_file_has_its_key(told: dict[str, Any]) -> None:
+    # A plan file has its key.
     assert told["plan"] == {"depth_slices": [2, 4]}
     matrix = told["plan schema"]["properties"]["matrix"]["properties"]
     assert matrix["depth_slices"]["anyOf"][0]["minimum"] == 1
-
-
-def test_a_selector_is_asked_about_it_and_names_the_option(told: dict[str, Any]) -> None:
+    # A selector is asked about it and names the option.
     assert told["selector"] == "depth_of_field"
     assert told["chosen for"] == "depth_slices"
     assert told["measured by"] == "--depth-slices"
 
 
-def test_every_axis_has_its_fields_and_its_column() -> None:
+def test_every_axis_has_its_fields_and_its_column():
     """Fields that code reads by their names are spelt out for their types: no more, no less."""
     assert {one.name for one in fields(Shapes)} == {"batch", *(axis.field for axis in AXES)}
     asked = {one.name for one in fields(Request)}

@@ -27,16 +27,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_it_can_be_asked_for(made: dict[str, Any]) -> None:
+def test_a_metric(made):
     assert "first-token" in "".join(made["help"].split())  # a line may end within it
-
-
-def test_a_history_judges_it(made: dict[str, Any]) -> None:
     assert "first-token" in made["history"]
     assert "+200" in made["history"].replace(" ", "")
-
-
-def test_a_check_judges_it_beside_the_others(made: dict[str, Any]) -> None:
+    # A check judges it beside the others.
     assert "first-token, ms" in made["check"]
     figures = {one["metric"]: one for one in json.loads(made["json"])["questions"][0]["figures"]}
     assert figures["first-token"]["answer"] == "worse"

@@ -87,13 +87,10 @@ def printed(copy: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_it_arrives_in_the_worker(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_an_option(ended, copy):
     (row,) = ended[0]["results"]
     assert row["weights_digest"] == "scripted-0 haste 7"
-
-
-def test_a_plan_file_says_it(ended: tuple[dict[str, Any], dict[str, Any]], copy: Path) -> None:
-    """Its key is made of the option: nothing else names it."""
+    # Its key is made of the option: nothing else names it.
     schema = json.loads(printed(copy, "run", "--plan-schema"))
     assert schema["properties"]["run"]["properties"]["haste"]["description"] == "Made up."
     plan = copy.parent / "plan.toml"
@@ -101,17 +98,14 @@ def test_a_plan_file_says_it(ended: tuple[dict[str, Any], dict[str, Any]], copy:
     printed(copy, "run", str(plan), "--save-plan", "again.json")
     saved = json.loads((copy.parent / "again.json").read_text(encoding="utf-8"))
     assert saved["run"] == {"haste": 9}
-
-
-def test_the_journal_says_it(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:
     assert ended[1]["settings"]["haste"] == 7
 
 
-def test_at_most_two_files_are_touched() -> None:
+def test_at_most_two_files_are_touched():
     assert len(CHANGES) <= 2
 
 
-def test_no_other_source_lists_the_settings() -> None:
+def test_no_other_source_lists_the_settings():
     """All but one of them, as fields, parameters, arguments or keys: others name what they heed."""
     listing = {
         str(path.relative_to(SOURCES / "accelbench"))
@@ -137,18 +131,16 @@ def _named(node: ast.AST) -> set[str]:
     return set()
 
 
-def test_settings_are_the_same_from_json() -> None:
+def test_settings():
+    # Settings are the same from json.
     settings = RunSettings(run_id="run", seed=3, data="/pictures", launches=5, budget=60.0)
     body = json.loads(json.dumps(settings.to_dict()))
     assert RunSettings.from_dict(body) == settings
     assert list(body)[: 1 + len(JobSettings.names())] == ["run_id", *JobSettings.names()]
-
-
-def test_what_is_not_said_has_its_default() -> None:
     assert RunSettings.from_dict({"run_id": "run"}) == RunSettings(run_id="run")
 
 
 @pytest.mark.parametrize("kind", [JobSettings, RunSettings])
-def test_a_setting_that_nobody_knows_is_refused(kind: type[JobSettings | RunSettings]) -> None:
+def test_a_setting_that_nobody_knows_is_refused(kind):
     with pytest.raises(ValueError, match="does not know the setting haste"):
         kind.from_dict({"haste": 7})

@@ -89,13 +89,12 @@ def gizmo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget()
 
 
-def test_it_is_named_as_any_other(gizmo: Path) -> None:
+def test_a_runtime_is_named(gizmo):
+    # It is named as any other.
     assert "gizmo" in known_runtimes()
     assert runtime_named("gzm") == runtime_named("GIZMO") == "gizmo"
     assert "gizmo" not in plugins.own_runtimes()
-
-
-def test_its_version_is_recorded_and_told(gizmo: Path) -> None:
+    # Its version is recorded and told.
     there = environment(gizmo)["packages"]
     assert there["gizmo-engine"] == "4.5.6"
     row = {"runtime": "gizmo", "conditions": {"packages": there}}
@@ -103,17 +102,11 @@ def test_its_version_is_recorded_and_told(gizmo: Path) -> None:
     before = (("packages.abacus", "1"), ("packages.gizmo-engine", "4"))
     after = (("packages.abacus", "2"), ("packages.gizmo-engine", "5"))
     assert changes(before, after) == ["gizmo-engine 4 → 5", "abacus 1 → 2"]
-
-
-def test_a_card_that_names_no_package_has_the_one_it_is_read_by_recorded(gizmo: Path) -> None:
+    # A card that names no package has the one it is read by recorded.
     bare = MODULE.replace('engine_packages=("gizmo-engine",)', 'package="gizmo_engine"')
     (gizmo / "accelbench_gizmo.py").write_text(bare, encoding="utf-8")
     assert environment(gizmo)["packages"]["gizmo-engine"] == "4.5.6"
-
-
-def test_charts_give_its_lines_the_dashes_of_its_card_and_its_platforms_colour(
-    gizmo: Path,
-) -> None:
+    # Charts give its lines the dashes of its card and its platforms colour.
     ways = way_of(
         [
             {"line": "one", "hardware": "cuda", "runtime": "gizmo"},
@@ -123,8 +116,7 @@ def test_charts_give_its_lines_the_dashes_of_its_card_and_its_platforms_colour(
     assert ways["strokeDash"]["scale"]["range"] == [[8, 1], [1, 0]]
     assert ways["color"]["scale"]["range"] == [colour_of("cuda"), colour_of("cpu")]
 
-
-def test_what_the_api_prints_has_its_title(gizmo: Path) -> None:
+    # What the api prints has its title.
     class Asked:
         case_id = "a"
         target = type("Target", (), {"runtime": "gizmo"})
@@ -134,14 +126,11 @@ def test_what_the_api_prints_has_its_title(gizmo: Path) -> None:
     absent = type("Place", (), {"hardware": "cpu", "reason": "none"})
     Printed(said, {"a": "bert-tiny"}, {"a": absent}).case_started(Asked(), 0, 1, 1)  # type: ignore[arg-type, dict-item]
     assert "Gizmo Engine Benchmark: bert-tiny\n" in said.getvalue()
-
-
-def test_a_reason_of_its_own_says_what_its_card_says_it_does(gizmo: Path) -> None:
     assert belongs("gizmo_jammed") is Belongs.MACHINE
     forget()
 
 
-def test_it_runs_by_another_name_and_is_in_every_table(gizmo: Path) -> None:
+def test_it_runs_by_another_name_and_is_in_every_table(gizmo):
     (gizmo / "script.json").write_text(json.dumps({"step_ns": 1_000_000}))
     work = gizmo / "work"
     work.mkdir()
@@ -188,7 +177,7 @@ def listed(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
             yield node.lineno, words & ALONE
 
 
-def test_no_room_has_a_list_of_runtimes() -> None:
+def test_no_room_has_a_list_of_runtimes():
     found = {
         f"{path.relative_to(SOURCE)}:{line}": names
         for path in SOURCE.rglob("*.py")
@@ -208,25 +197,20 @@ OF_PLUGINS = {
 }
 
 
-def test_our_own_runtimes_are_what_the_project_registers() -> None:
+def test_runtimes_of_our_own():
+    # Our own runtimes are what the project registers.
     named = PROJECT["entry-points"]["accelbench.engines"]
     assert sorted(named) == sorted(plugins.own_runtimes())
     assert set(named) <= set(devices.cards()) <= {*named, *OF_PLUGINS}
-
-
-def test_plugins_of_this_repository_have_extras_of_their_names() -> None:
+    # Plugins of this repository have extras of their names.
     assert set(installed().engine_packages) == OF_PLUGINS
     assert OF_PLUGINS & set(devices.cards()) <= set(FileFormat.known())
     assert set(kinds._OF_PLUGINS.values()) == OF_PLUGINS
-
-
-def test_the_dashes_of_our_own_tell_them_apart() -> None:
+    # The dashes of our own tell them apart.
     cards = devices.cards()
     drawn = [card.dashes for card in cards.values() if card.dashes]
     assert len(drawn) == len(set(drawn)) == len(cards) - 1  # one is for tests
-
-
-def test_every_engine_of_our_own_comes_with_what_the_tests_need() -> None:
+    # Every engine of our own comes with what the tests need.
     asked = " ".join(PROJECT["optional-dependencies"]["dev"])
     brought = {
         name for part in re.findall(r"accelbench\[([^\]]+)\]", asked) for name in part.split(",")

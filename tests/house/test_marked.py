@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
@@ -27,22 +25,17 @@ def patterns() -> list[re.Pattern[str]]:
     return found
 
 
-def test_each_test_that_is_left_out_is_named_with_its_reason(left_out: frozenset[str]) -> None:
-    """Of the tests that were collected: of all, where all are run."""
+def test_tests_that_are_left_out(left_out, request):
+    # Of the tests that were collected: of all, where all are run.
     rows = patterns()
     assert rows
     assert [test for test in sorted(left_out) if not any(row.fullmatch(test) for row in rows)] == []
-
-
-def test_each_row_is_of_tests_that_are_left_out(
-    left_out: frozenset[str], request: pytest.FixtureRequest
-) -> None:
+    # Each row is of tests that are left out.
     if len({item.path for item in request.session.items}) < 100:
         return  # only where all are run can it be told
     assert [row.pattern for row in patterns() if not any(map(row.fullmatch, left_out))] == []
 
-
-def test_what_the_page_does_not_name_is_missed() -> None:
+    # What the page does not name is missed.
     def named(test: str) -> bool:
         return any(row.fullmatch(test) for row in patterns())
 

@@ -25,13 +25,13 @@ def names_in(file: str) -> frozenset[str]:
     )
 
 
-def test_there_are_many_and_each_is_named_once() -> None:
+def test_there_are_many_and_each_is_named_once():
     assert len(CASES) >= 20
     assert len({said for said, _ in CASES}) == len(CASES)
     assert len(CASES) == len([line for line in PAGE.splitlines() if line.startswith("| ")]) - 2
 
 
 @pytest.mark.parametrize("test", sorted({test for _, test in CASES}))
-def test_its_test_is_there(test: str) -> None:
+def test_its_test_is_there(test):
     file, _, name = test.partition("::")
     assert name in names_in(file)

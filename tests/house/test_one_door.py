@@ -92,17 +92,23 @@ def started_in(text: str) -> list[str]:
     ]
 
 
-def test_only_one_place_starts_processes() -> None:
+def test_one_place_starts_processes():
+    # Only one place starts processes.
     found = {
         str(path.relative_to(ROOT)): places
         for path in SOURCES
         if path not in DOOR and (places := started_in(path.read_text(encoding="utf-8")))
     }
     assert not found, "start it by accelbench.core.processes, so that it dies with its parent"
-
-
-def test_the_one_place_is_there() -> None:
     assert all(started_in(path.read_text(encoding="utf-8")) for path in DOOR)
+    # Naming the class in an annotation starts nothing.
+    assert not started_in(
+        "import subprocess\n"
+        "def f(one: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:\n"
+        "    try:\n        one.wait(1)\n"
+        "    except subprocess.TimeoutExpired:\n        pass\n"
+        "    return one\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,15 +126,5 @@ def test_the_one_place_is_there() -> None:
         "from multiprocessing import Pool\nPool()",
     ],
 )
-def test_the_check_itself_sees_each_way(text: str) -> None:
+def test_the_check_itself_sees_each_way(text):
     assert started_in(text)
-
-
-def test_naming_the_class_in_an_annotation_starts_nothing() -> None:
-    assert not started_in(
-        "import subprocess\n"
-        "def f(one: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:\n"
-        "    try:\n        one.wait(1)\n"
-        "    except subprocess.TimeoutExpired:\n        pass\n"
-        "    return one\n"
-    )

@@ -107,7 +107,7 @@ LEFT: dict[str, int] = {
 }
 
 
-def test_results_are_judged_in_one_place() -> None:
+def test_results_are_judged_in_one_place():
     found = Counter(
         str(path.relative_to(ROOT))
         for path in sorted(ROOT.rglob("*.py"))
@@ -152,7 +152,7 @@ def reads_column(node: ast.AST) -> bool:
     return any(isinstance(name, ast.Constant) and name.value in COLUMNS for name in names)
 
 
-def test_decisions_are_found() -> None:
+def test_decisions_are_found():
     source = """
 if row.get("emulated"): ...
 x = row["quality"] == "unusable" and not row.get("provenance")

@@ -33,28 +33,22 @@ def given(tree: ast.AST) -> Iterator[str]:
                 yield str(word.value)
 
 
-def test_every_reason_in_the_source_has_its_place() -> None:
+def test_reasons():
+    # Every reason in the source has its place.
     found: set[str] = set()
     for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:
         found |= set(given(ast.parse(path.read_text(encoding="utf-8"))))
     assert len(found) > 50
     assert not found - set(known_reasons())
-
-
-def test_the_docs_have_the_table() -> None:
+    # The docs have the table.
     text = (ROOT / "docs" / "matrix.md").read_text(encoding="utf-8")
     for where in Belongs:
         (line,) = re.findall(rf"^\| {where} \|(.*)\|$", text, flags=re.MULTILINE)
         told = set(re.findall("`([a-z_]+)`", line))
         assert told == {reason for reason, place in known_reasons().items() if place is where}
-
-
-def test_a_reason_is_said_once() -> None:
     told = [*SHARED, *(reason for card in cards().values() for reason in card.reasons)]
     assert len(told) == len(set(told))
-
-
-def test_a_reason_that_nobody_knows_is_the_cells() -> None:
+    # A reason that nobody knows is the cells.
     assert belongs("gremlins") is Belongs.CELL
     assert belongs("disk_full") is Belongs.MACHINE
     assert belongs("timeout") is Belongs.QUESTION

@@ -52,12 +52,13 @@ DOCUMENTS = re.compile(r"\.write\(((?:json\.dumps|json_text)\(|f\"\{\{\\n\{parts
 
 
 @pytest.mark.parametrize("way", DOORS)
-def test_nobody_goes_past_the_doors(way: str) -> None:
+def test_nobody_goes_past_the_doors(way):
     found = {name for name, text in FILES.items() if re.search(way, text)}
     assert found <= DOORS[way]
 
 
-def test_the_command_line_and_the_api_print_lines() -> None:
+def test_doors_of_text():
+    # The command line and the api print lines.
     prints = re.compile(r"\.write\(|(?<![.\w])print\(|\.echo\(|\.writelines\(")
     loose = [
         f"{name}: {line.strip()}"
@@ -67,32 +68,36 @@ def test_the_command_line_and_the_api_print_lines() -> None:
         if prints.search(line) and not DOCUMENTS.search(line)
     ]
     assert loose == []
-
-
-def test_every_table_of_cells_guards_its_cells() -> None:
+    # Every table of cells guards its cells.
     writers = [text for text in FILES.values() if "csv.writer(" in text]
     assert len(writers) >= 3
     assert all("import csv_cell" in text for text in writers)
-
-
-def test_every_page_of_a_template_shows_its_text() -> None:
+    # Every page of a template shows its text.
     makers = [text for text in FILES.values() if "jinja2.Environment(" in text]
     assert len(makers) == 1
     assert "finalize=_shown" in makers[0]
     assert "autoescape=True" in makers[0]
     templates = "".join(one.read_text("utf-8") for one in SOURCES.rglob("templates/*"))
     assert not re.search(r"\|\s*safe\b|autoescape", templates)
-
-
-#: Who may say that markup is markup: what libraries have drawn goes into a page as it is.
-DRAWN = {"present/pages/document_page.py", "present/charts/draw.py"}
-
-
-def test_nothing_but_drawings_goes_into_a_page_as_it_is() -> None:
+    # Nothing but drawings goes into a page as it is.
     assert {name for name, text in FILES.items() if re.search(r"\bDrawn\(", text)} <= {
         *DRAWN,
         "present/pages/rendering.py",
     }
+    # The search for tags sees them.
+    for source in ("f'<td{mark}>'", "'<p>'", "'<br/>'", "f'</{x}><svg {y}'", "'<!DOCTYPE html>'"):
+        assert any(map(TAGS.search, strings(f"x = {source} + y"))), source
+    for source in ('"""<p>"""', "re.compile('<p>')", "'<U+1F600>'", "'a < b'"):
+        assert not any(map(TAGS.search, strings(source))), source
+    # Pages and pictures are templates.
+    # To parse takes long: only what has one somewhere, be it in a comment.
+    suspect = {name: text for name, text in FILES.items() if TAGS.search(text)}
+    built = {name for name, text in suspect.items() if any(map(TAGS.search, strings(text)))}
+    assert built <= WRITE_MARKDOWN
+
+
+#: Who may say that markup is markup: what libraries have drawn goes into a page as it is.
+DRAWN = {"present/pages/document_page.py", "present/charts/draw.py"}
 
 
 #: Elements of pages and pictures, as somebody would write them into a string.
@@ -125,17 +130,3 @@ def strings(source: str) -> Iterator[str]:
             yield "".join(v if isinstance(o, ast.Constant) else "{}" for o, v in parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
-
-
-def test_the_search_for_tags_sees_them() -> None:
-    for source in ("f'<td{mark}>'", "'<p>'", "'<br/>'", "f'</{x}><svg {y}'", "'<!DOCTYPE html>'"):
-        assert any(map(TAGS.search, strings(f"x = {source} + y"))), source
-    for source in ('"""<p>"""', "re.compile('<p>')", "'<U+1F600>'", "'a < b'"):
-        assert not any(map(TAGS.search, strings(source))), source
-
-
-def test_pages_and_pictures_are_templates() -> None:
-    # To parse takes long: only what has one somewhere, be it in a comment.
-    suspect = {name: text for name, text in FILES.items() if TAGS.search(text)}
-    built = {name for name, text in suspect.items() if any(map(TAGS.search, strings(text)))}
-    assert built <= WRITE_MARKDOWN

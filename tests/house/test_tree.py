@@ -20,24 +20,18 @@ MOST_LINES = 800
 LOOSE_ENDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
-def test_there_are_sources_to_look_at() -> None:
+def test_sources():
     assert len(SOURCES) > 30
-
-
-def test_no_source_file_is_too_long() -> None:
+    # No source file is too long.
     lengths = {
         p.relative_to(ROOT): len(p.read_text(encoding="utf-8").splitlines()) for p in SOURCES
     }
     assert not {path: n for path, n in lengths.items() if n > MOST_LINES}
-
-
-def test_no_two_test_modules_share_a_name() -> None:
+    # No two test modules share a name.
     # pytest imports them by their names alone: the second of two is an error of collection.
     names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
     assert not [name for name, count in names.items() if count > 1]
-
-
-def test_no_loose_ends_are_left_in_the_sources() -> None:
+    # No loose ends are left in the sources.
     found = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in SOURCES
@@ -45,43 +39,20 @@ def test_no_loose_ends_are_left_in_the_sources() -> None:
         if LOOSE_ENDS.search(line)
     ]
     assert not found
-
-
-def test_no_room_has_a_drawer_for_odds_and_ends() -> None:
     assert not [p for p in SOURCES if p.stem in {"utils", "util", "helpers", "misc", "manager"}]
 
 
-def test_the_version_is_said_once() -> None:
+def test_versions_and_licence():
+    # The version is said once.
     assert accelbench.__version__ == PROJECT["version"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{PROJECT['version']}]" in changelog or "## [Unreleased]" in changelog
-
-
-def test_the_licence_is_there() -> None:
+    # The licence is there.
     assert PROJECT["license"] == "Apache-2.0"
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Apache License" in text
     assert "Version 2.0, January 2004" in text
-
-
-def project_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    return found["project"]  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
-def test_a_plugin_of_this_repository_has_what_a_package_needs(folder: Path) -> None:
-    about = project_of(folder)
-    assert about["name"] == folder.name
-    assert about["license"] == PROJECT["license"]
-    assert about["version"] == PROJECT["version"]
-    assert (folder / about["readme"]).is_file()
-    assert all("<" in requirement for requirement in about["dependencies"])
-    (asked,) = PROJECT["optional-dependencies"][folder.name.partition("-")[2]]
-    assert re.split("[<>=]", asked)[0] == about["name"]
-
-
-def test_every_extra_is_bounded_from_above() -> None:
+    # Every extra is bounded from above.
     extras = PROJECT["optional-dependencies"]
     loose = [
         requirement
@@ -90,14 +61,7 @@ def test_every_extra_is_bounded_from_above() -> None:
         if "<" not in requirement and not requirement.startswith("accelbench[")
     ]
     assert not loose
-
-
-def pinned() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
-
-
-def test_the_constraints_pin_what_is_tested() -> None:
+    # The constraints pin what is tested.
     pins = {name.lower().replace("_", "-"): version for name, version in pinned().items()}
     tested = ("torch", "int8", "data", "frames", "onnx", "openvino", "jax", "litert")
     tested += ("qnn", "cuda", "dev")
@@ -112,13 +76,35 @@ def test_the_constraints_pin_what_is_tested() -> None:
     assert not [v for v in pins.values() if "+" in v], "local version suffixes are not for others"
 
 
+def project_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    return found["project"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
+def test_a_plugin_of_this_repository_has_what_a_package_needs(folder):
+    about = project_of(folder)
+    assert about["name"] == folder.name
+    assert about["license"] == PROJECT["license"]
+    assert about["version"] == PROJECT["version"]
+    assert (folder / about["readme"]).is_file()
+    assert all("<" in requirement for requirement in about["dependencies"])
+    (asked,) = PROJECT["optional-dependencies"][folder.name.partition("-")[2]]
+    assert re.split("[<>=]", asked)[0] == about["name"]
+
+
+def pinned() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
 @pytest.mark.parametrize("extra", ["onnx", "openvino"])
-def test_runtimes_of_exported_graphs_bring_both_exporters(extra: str) -> None:
+def test_runtimes_of_exported_graphs_bring_both_exporters(extra):
     wanted = {re.split(r"[<>=!]", one)[0] for one in PROJECT["optional-dependencies"][extra]}
     assert {"accelbench[torch]", "onnx", "onnxscript"} <= wanted
 
 
-def test_the_page_on_installing_says_what_each_extra_brings() -> None:
+def test_the_page_on_installing_says_what_each_extra_brings():
     text = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     table = text.partition("| extra | brings |")[2].partition("\n\n")[0]
     named = {
@@ -130,7 +116,7 @@ def test_the_page_on_installing_says_what_each_extra_brings() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/installing.md", "docs/architecture.md"])
-def test_a_page_names_only_targets_that_exist(page: str) -> None:
+def test_a_page_names_only_targets_that_exist(page):
     targets = set(
         re.findall(
             r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
@@ -141,13 +127,12 @@ def test_a_page_names_only_targets_that_exist(page: str) -> None:
     assert named <= targets
 
 
-def test_the_architecture_page_names_every_room() -> None:
+def test_pages():
+    # The architecture page names every room.
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rooms = {p.parent.name for p in (ROOT / "src" / "accelbench").glob("*/__init__.py")}
     assert not {room for room in rooms if f"`{room}/`" not in text}
-
-
-def test_the_architecture_page_points_at_files_that_exist() -> None:
+    # The architecture page points at files that exist.
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)/` \|.*\| ([^|]+) \|$", text, re.MULTILINE)
     assert len(rows) >= 14
@@ -158,9 +143,7 @@ def test_the_architecture_page_points_at_files_that_exist() -> None:
         if not (ROOT / "src" / "accelbench" / room / name).exists()
     ]
     assert not absent
-
-
-def test_links_of_the_pages_lead_somewhere() -> None:
+    # Links of the pages lead somewhere.
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
     broken = [
         (page.name, target)

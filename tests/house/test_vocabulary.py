@@ -29,13 +29,12 @@ def classes() -> dict[str, list[str]]:
     return modules
 
 
-def test_a_class_has_a_name_of_its_own() -> None:
+def test_the_vocabulary():
+    # A class has a name of its own.
     several = {name for name, modules in classes().items() if len(modules) > 1}
     assert several - SHARED == set()
     assert SHARED - several == set(), "a name that is shared no more leaves the list"
-
-
-def test_each_word_has_the_module_and_the_class_that_the_page_names() -> None:
+    # Each word has the module and the class that the page names.
     page = (ROOT / "docs" / "vocabulary.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
     modules = classes()

@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_every_file_of_the_package(wheel):
     source = ROOT / "src"
     tree = {
         p.relative_to(source).as_posix()
@@ -43,7 +43,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> No
     assert packed == tree
 
 
-def test_the_wheel_brings_the_program_the_plugins_and_the_licence(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_brings_the_program_the_plugins_and_the_licence(wheel):
     names = {n.split(".dist-info/")[1]: n for n in wheel.namelist() if ".dist-info/" in n}
     points = wheel.read(names["entry_points.txt"]).decode()
     assert "accelbench = accelbench.cli.main:main" in points

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from accelbench.core.calibration import COLLECTIVE_WARNINGS, ProbeKind
 from accelbench.core.facts import DEVICE_CALIBRATED, Fact
@@ -29,7 +26,7 @@ from made_up_calibration import (
 CARD = Device("cuda", "A card")
 
 
-def test_of_each_device_the_newest_counts(tmp_path: Path) -> None:
+def test_of_each_device_the_newest_counts(tmp_path):
     database = calibrated_store(
         tmp_path / "a.duckdb",
         made_calibration(fp32=2e9, day="2026-03-06"),
@@ -45,7 +42,7 @@ def test_of_each_device_the_newest_counts(tmp_path: Path) -> None:
     assert limits["cpu", "A processor"].day == "2026-03-06"
 
 
-def test_of_two_devices_of_a_name_the_one_calibrated_last_counts(tmp_path: Path) -> None:
+def test_of_two_devices_of_a_name_the_one_calibrated_last_counts(tmp_path):
     larger = Device("cpu", "A processor", count=64)
     database = calibrated_store(
         tmp_path / "a.duckdb",
@@ -56,14 +53,14 @@ def test_of_two_devices_of_a_name_the_one_calibrated_last_counts(tmp_path: Path)
     assert stored_limits(database)["cpu", "A processor"].peaks["fp32"] == 60e9
 
 
-def test_a_merged_database_brings_its_calibrations(tmp_path: Path) -> None:
+def test_a_merged_database_brings_its_calibrations(tmp_path):
     calibrated_store(tmp_path / "other.duckdb", made_calibration(fp32=3e9, day="2026-03-09"))
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration(fp32=2e9))
     database.merge(tmp_path / "other.duckdb")
     assert stored_limits(database)["cpu", "A processor"].peaks["fp32"] == 3e9
 
 
-def test_what_is_no_calibration_is_passed_over(tmp_path: Path) -> None:
+def test_what_is_no_calibration_is_passed_over(tmp_path):
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration())
     with Journal.create(database.journals, "odd") as journal:
         journal.append(Fact(DEVICE_CALIBRATED, "odd", {"fingerprint": "f", "figures": "none"}))
@@ -72,9 +69,7 @@ def test_what_is_no_calibration_is_passed_over(tmp_path: Path) -> None:
     assert [entry.fingerprint for entry in calibrations(database)] == [PROCESSOR.fingerprint]
 
 
-def test_where_there_is_no_database_there_are_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_there_is_no_database_there_are_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ACCELBENCH_DB", raising=False)
     calibrated_store(tmp_path / "a.duckdb", made_calibration())
@@ -84,7 +79,7 @@ def test_where_there_is_no_database_there_are_none(
     assert not heard
 
 
-def test_collectives_outlive_a_calibration_without_them(tmp_path: Path) -> None:
+def test_collectives_outlive_a_calibration_without_them(tmp_path):
     two = with_collectives(made_calibration(day="2026-03-04"))
     four = with_collectives(made_calibration(day="2026-03-05"), ranks=4)
     database = calibrated_store(
@@ -97,7 +92,7 @@ def test_collectives_outlive_a_calibration_without_them(tmp_path: Path) -> None:
     assert [entry.measured_at[:10] for entry in found.devices] == ["2026-03-06"]
 
 
-def test_collectives_beside_other_work_give_way_to_quiet_ones(tmp_path: Path) -> None:
+def test_collectives_beside_other_work_give_way_to_quiet_ones(tmp_path):
     quiet = with_collectives(made_calibration(day="2026-03-04"))
     busy = with_collectives(made_calibration(day="2026-03-05"))
     busy = replace(busy, conditions={COLLECTIVE_WARNINGS: ("Others used 40 %.",)})
@@ -108,7 +103,7 @@ def test_collectives_beside_other_work_give_way_to_quiet_ones(tmp_path: Path) ->
     assert timed.warnings == ("Others used 40 %.",)
 
 
-def test_collectives_are_of_the_machine_that_is_asked_about(tmp_path: Path) -> None:
+def test_collectives_are_of_the_machine_that_is_asked_about(tmp_path):
     lab = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 24 * 2**30}
     database = calibrated_store(
         tmp_path / "a.duckdb", with_collectives(made_calibration()), machine=lab
@@ -117,13 +112,13 @@ def test_collectives_are_of_the_machine_that_is_asked_about(tmp_path: Path) -> N
     assert stored_collectives(database, "elsewhere (A processor, 2 CPUs, 24 GiB)") == []
 
 
-def test_a_collective_that_does_not_say_its_ranks_is_passed_over(tmp_path: Path) -> None:
+def test_a_collective_that_does_not_say_its_ranks_is_passed_over(tmp_path):
     odd = probe_figure(1e9, ProbeKind.COLLECTIVE, "all_reduce-of-somebody")
     known = made_calibration()
     assert replace(known, figures=(*known.figures, odd)).collectives == []
 
 
-def test_peaks_are_of_the_best_size_and_autocast_meets_its_narrow_type() -> None:
+def test_peaks_are_of_the_best_size_and_autocast_meets_its_narrow_type():
     limits = made_calibration(bf16=300e9, int8=500e9).limits
     assert limits is not None
     assert limits.peaks == {"fp32": 100e9, "bf16": 300e9, "int8": 500e9}

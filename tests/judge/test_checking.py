@@ -50,7 +50,8 @@ def only(found: Check) -> CheckedQuestion:
     return one
 
 
-def test_each_figure_is_judged_apart() -> None:
+def test_each_figure_and_the_whole_have_an_outcome():
+    # Each figure is judged apart.
     found = only(checked(launches(memory_peak_mb=120.0, **NOW), launches()))
     assert found.outcome is Outcome.WORSE
     answers = {one.metric.name: one.answer for one in found.figures}
@@ -59,16 +60,12 @@ def test_each_figure_is_judged_apart() -> None:
         "throughput": Judgement.STEADY,
         "memory": Judgement.WORSE,
     }
-
-
-def test_what_is_slower_is_worse_and_the_whole_with_it() -> None:
+    # What is slower is worse and the whole with it.
     found = checked(launches(1.3, **NOW), launches())
     assert (only(found).outcome, found.outcome) == (Outcome.WORSE, Outcome.WORSE)
     assert checked(launches(0.7, **NOW), launches()).outcome is Outcome.STEADY
     assert only(checked(launches(0.7, **NOW), launches())).outcome is Outcome.BETTER
-
-
-def test_of_one_answer_the_worst_comes_first() -> None:
+    # Of one answer the worst comes first.
     factors = {"a": 1.2, "b": 1.9, "c": 0.5, "d": 1.5, "e": 0.7, "f": 1.0}
     sides = [
         [
@@ -84,21 +81,20 @@ def test_of_one_answer_the_worst_comes_first() -> None:
     assert [question.row["model"] for question in found] == ["b", "d", "a", "e", "c", "f"]
 
 
-def test_only_what_was_asked_alike_is_held_against_each_other() -> None:
+def test_what_is_matched():
+    # Only what was asked alike is held against each other.
     found = checked([*launches(**NOW), *launches(2.0, batch_size=8, **NOW)], launches())
     assert only(found).row["batch_size"] == 1
     assert [one["batch_size"] for one in found.not_before] == [8]
     found = checked(launches(**NOW), [*launches(), *launches(precision="bf16")])
     assert [one["precision"] for one in found.not_measured] == ["bf16"]
     assert checked(launches(batch_size=8), launches()).outcome is Outcome.CANNOT_TELL
-
-
-def test_of_a_baseline_the_newest_run_of_a_question_counts() -> None:
     older = launches(0.5, run_id="r0", started_at="2025-01-01 00:00:00")
     assert only(checked(launches(**NOW), [*older, *launches()])).outcome is Outcome.STEADY
 
 
-def test_what_no_longer_runs_is_a_regression_and_what_runs_now_is_none() -> None:
+def test_what_fails_now_or_failed_before():
+    # What no longer runs is a regression and what runs now is none.
     lost = row(
         **NOW, status="out_of_memory", reason="out_of_memory", message="too large",
         threads=None, device_name=None, latency_p50_ms=None, latency_mean_ms=None,
@@ -113,9 +109,7 @@ def test_what_no_longer_runs_is_a_regression_and_what_runs_now_is_none() -> None
     assert checked([lost], [before]).outcome is Outcome.CANNOT_TELL  # nothing was judged
     both = checked([lost, *launches(batch_size=8, **NOW)], [before, *launches(batch_size=8)])
     assert both.outcome is Outcome.STEADY
-
-
-def test_a_launch_that_was_lost_beside_good_ones_is_told() -> None:
+    # A launch that was lost beside good ones is told.
     lost = row(**NOW, status="failed", reason="crashed", latency_p50_ms=None, latency_mean_ms=None)
     found = only(checked([*launches(**NOW), lost], launches()))
     assert (found.outcome, found.why) == (Outcome.BROKEN, "1 of 7 launches: crashed")
@@ -123,6 +117,13 @@ def test_a_launch_that_was_lost_beside_good_ones_is_told() -> None:
     flaky = [*launches(), {**lost, "run_id": "r1"}]
     found = only(checked([*launches(**NOW), lost], flaky))
     assert (found.outcome, found.why) == (Outcome.STEADY, "1 of 7 launches: crashed")
+    # An old failure does not hide a new one.
+    old = row(**{**UNOPENED, "run_id": "r0", "started_at": "2025-01-01 00:00:00"})
+    found = checked([row(**{**NOW, **UNOPENED})], [old, *launches()])
+    assert only(found).outcome is Outcome.BROKEN
+    later = {"run_id": "r3", "started_at": "2026-01-03 00:00:00"}
+    good = checked([row(**{**NOW, **UNOPENED}), *launches(**later)], launches())
+    assert only(good).outcome is Outcome.STEADY  # the newest run has the word
 
 
 UNOPENED = {
@@ -132,7 +133,7 @@ UNOPENED = {
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_launches_that_never_opened_are_of_the_case_that_others_opened(first: bool) -> None:
+def test_launches_that_never_opened_are_of_the_case_that_others_opened(first):
     lost, good = row(**{**NOW, **UNOPENED}), launches(**NOW)
     now = [lost, *good] if first else [*good, lost]
     found = checked(now, launches())
@@ -140,36 +141,24 @@ def test_launches_that_never_opened_are_of_the_case_that_others_opened(first: bo
     assert not found.not_before
 
 
-def test_an_old_failure_does_not_hide_a_new_one() -> None:
-    old = row(**{**UNOPENED, "run_id": "r0", "started_at": "2025-01-01 00:00:00"})
-    found = checked([row(**{**NOW, **UNOPENED})], [old, *launches()])
-    assert only(found).outcome is Outcome.BROKEN
-    later = {"run_id": "r3", "started_at": "2026-01-03 00:00:00"}
-    good = checked([row(**{**NOW, **UNOPENED}), *launches(**later)], launches())
-    assert only(good).outcome is Outcome.STEADY  # the newest run has the word
-
-
-def test_what_was_not_measured_now_leaves_it_open_unless_it_may() -> None:
+def test_what_leaves_a_case_open():
+    # What was not measured now leaves it open unless it may.
     before = [*launches(), *launches(batch_size=8)]
     assert checked(launches(**NOW), before).outcome is Outcome.CANNOT_TELL
     assert checked(launches(**NOW), before, Rules(allow=["missing"])).outcome is Outcome.STEADY
     skipped = row(**{**NOW, **UNOPENED, "status": "skipped", "reason": "budget"})
     found = only(checked([skipped], launches()))
     assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "budget")
-
-
-def test_a_figure_that_is_gone_leaves_it_open() -> None:
+    # A figure that is gone leaves it open.
     now = launches(memory_peak_mb=None, **NOW)
     found = only(checked(now, launches()))
     assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "there is no memory any more")
-
-
-def test_a_case_that_ran_otherwise_is_not_alike() -> None:
     found = only(checked(launches(5.0, threads=1, **NOW), launches()))
     assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "not alike: threads 2 → 1")
 
 
-def test_every_launch_has_to_be_alike() -> None:
+def test_what_is_not_alike():
+    # Every launch has to be alike.
     now = launches(**NOW)
     now[3] |= {"workarounds": ["eager"]}
     assert only(checked(now, launches())).why == "not alike: workarounds"
@@ -177,9 +166,7 @@ def test_every_launch_has_to_be_alike() -> None:
     eager = launches(workarounds=["eager"], **NOW)
     rules = Rules(untold=["workarounds"])
     assert only(checked(eager, untold, rules)).outcome is Outcome.STEADY
-
-
-def test_what_is_not_alike_cannot_be_told_unless_it_is_allowed() -> None:
+    # What is not alike cannot be told unless it is allowed.
     for change, name in (
         ({"weights_digest": "v"}, "weights"),
         ({"workarounds": ["eager"]}, "workarounds"),
@@ -190,14 +177,9 @@ def test_what_is_not_alike_cannot_be_told_unless_it_is_allowed() -> None:
         found = only(checked(now, launches()))
         assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, f"not alike: {name}")
         assert only(checked(now, launches(), Rules(allow=[name]))).outcome is Outcome.STEADY
-
-
-def test_conditions_that_differ_are_said() -> None:
     now = launches(**NOW, conditions={"versions": {"torch": "2.14"}})
     assert only(checked(now, launches())).differs == ("versions.torch 2.13 → 2.14",)
-
-
-def test_a_baseline_that_says_less_matches_by_what_it_says() -> None:
+    # A baseline that says less matches by what it says.
     told = set(ASKED) - {"threads", "options", "weights", "device_name"}
     before = [{name: value for name, value in one.items() if name not in {"threads", "options"}}
               for one in launches()]  # fmt: skip
@@ -219,8 +201,8 @@ def older(factors: Sequence[float], times: Sequence[float] = TIMES, **changes: A
     return Rules(known=histories(rows))
 
 
-def test_what_runs_differ_by_is_known_from_older_runs() -> None:
-    """The launches show 5 %: the machine's history shows whether runs differ by as much."""
+def test_noise_is_known_from_older_runs():
+    # The launches show 5 %: the machine's history shows whether runs differ by as much.
     checked = regressions.checked
     now, before = launches(1.05, series_key="s", **NOW), launches(series_key="s")
     unknown = only(checked(now, before))
@@ -240,10 +222,7 @@ def test_what_runs_differ_by_is_known_from_older_runs() -> None:
     assert found.runs.freedom == PRIOR.freedom + 1
     elsewhere = older(loud, device_name="Another processor")
     assert only(checked(other, before, elsewhere)).figures[0].runs == Noise(PRIOR.value, math.inf)
-
-
-def test_a_single_launch_is_told_how_many_would_decide() -> None:
-    """Two runs without a history show 10 % in four of five cases, but no number shows 5 %."""
+    # Two runs without a history show 10 % in four of five cases, but no number shows 5 %.
     now, before = launches(1.02, **NOW)[:1], launches()[:1]
     found = regressions.checked(now, before)
     assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
@@ -262,24 +241,20 @@ def test_a_single_launch_is_told_how_many_would_decide() -> None:
         for one, z in zip(launches(**NOW), (-1.5, -0.5, 0.5, 1.5, -0.5, 0.5), strict=True)
     ]
     assert only(regressions.checked(loud, before)).figures[0].required_both == 9
-
-
-def test_noise_of_launches_is_known_from_older_runs() -> None:
+    # Noise of launches is known from older runs.
     now, before = launches(1.3, series_key="s", **NOW), launches(series_key="s")
     loud = older([1.0, 1.0, 1.0, 1.0], (5.0, 12.0, 8.0, 4.0, 13.0, 8.0))
     found = only(checked(now, before, loud))
     assert found.outcome is Outcome.CANNOT_TELL
     assert "6 launches before and 6 now are too few at this noise" in found.why
-
-
-def test_sides_of_one_run_differ_by_their_launches_alone() -> None:
+    # Sides of one run differ by their launches alone.
     rows = launches(1.05, run_id="r1"), launches(run_id="r1")
     assert only(regressions.checked(*rows)).outcome is Outcome.WORSE
     assert only(regressions.checked(*rows)).figures[0].runs is None
 
 
 @pytest.mark.parametrize("quality", ["noise_limited", "unsteady", "throttled"])
-def test_one_launch_that_is_not_settled_turns_no_build_red(quality: str) -> None:
+def test_one_launch_that_is_not_settled_turns_no_build_red(quality):
     now = launches(5.0, quality=quality, **NOW)[:1]
     found = checked(now, launches(quality="converged")[:1])
     assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
@@ -294,9 +269,7 @@ def test_one_launch_that_is_not_settled_turns_no_build_red(quality: str) -> None
     ("half", "independent", "outcome"),
     [(0.04, 30, Outcome.WORSE), (0.06, 30, Outcome.CANNOT_TELL), (0.04, 10, Outcome.CANNOT_TELL)],
 )
-def test_a_single_launch_decides_if_its_samples_agree(
-    quality: str, half: float, independent: int, outcome: Outcome
-) -> None:
+def test_a_single_launch_decides_if_its_samples_agree(quality, half, independent, outcome):
     """An interval beyond ±5 % may span two modes of the samples."""
 
     def one(factor: float, **more: Any) -> list[dict[str, Any]]:
@@ -311,7 +284,7 @@ def test_a_single_launch_decides_if_its_samples_agree(
     assert only(checked(one(1.46, **NOW), one(1.0))).outcome is outcome
 
 
-def test_each_metric_has_a_reason_of_its_own() -> None:
+def test_each_metric_has_a_reason_of_its_own():
     """Rates are far louder than medians here, and the latency is not blamed for it."""
     loud = (100.0, 320.0, 60.0, 150.0, 90.0, 240.0)
     mild = (8.0, 8.3, 7.8, 8.1, 7.9, 8.2)
@@ -342,7 +315,8 @@ def test_each_metric_has_a_reason_of_its_own() -> None:
         assert f"find one of {figure.least_shown:.1%}" in part
 
 
-def test_what_moved_together_is_rather_the_machine() -> None:
+def test_what_is_said_of_a_change():
+    # What moved together is rather the machine.
     def of(factors: dict[int, float]) -> Check:
         now = [one for b, f in factors.items() for one in launches(f, batch_size=b, **NOW)]
         then = [one for b in factors for one in launches(batch_size=b)]
@@ -355,10 +329,7 @@ def test_what_moved_together_is_rather_the_machine() -> None:
     assert of({1: 1.06, 8: 1.05, 32: 0.95}).together is None
     assert of({1: 1.06, 8: 1.05, 32: 1.001}).together is None
     assert of({1: 1.06, 8: 1.05, 32: 1.029}).together is None
-
-
-def test_own_code_that_was_changed_is_judged_and_named() -> None:
-    """It is what such a check is about; of anything else other weights are another thing."""
+    # It is what such a check is about; of anything else other weights are another thing.
     before = launches(weights="code", weights_digest="0123456789")
     found = only(checked(launches(1.3, weights="code", weights_digest="abcdef0123", **NOW), before))
     assert found.outcome is Outcome.WORSE
@@ -366,17 +337,15 @@ def test_own_code_that_was_changed_is_judged_and_named() -> None:
     before = launches(weights="file", weights_digest="0123456789")
     found = only(checked(launches(1.3, weights="file", weights_digest="other", **NOW), before))
     assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "not alike: weights")
-
-
-def test_a_change_that_launches_are_sure_of_asks_for_five_and_no_more() -> None:
-    """Eight times as long, by four launches that are not settled: forty would show 20 %."""
+    # Eight times as long, by four launches that are not settled: forty would show 20 %.
     now = [{**one, "quality": "unsteady"} for one in launches(8.0, **NOW)[:4]]
     found = only(checked(now, launches()))
     assert found.outcome is Outcome.CANNOT_TELL
     assert found.figures[0].required == 5
 
 
-def test_times_that_are_unusable_are_given_no_verdict() -> None:
+def test_what_gives_no_verdict():
+    # Times that are unusable are given no verdict.
     bad = [{**one, "quality": "unusable"} for one in launches(2.0, **NOW)]
     found = checked(bad, launches())
     assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
@@ -385,17 +354,13 @@ def test_times_that_are_unusable_are_given_no_verdict() -> None:
     heavier = [{**one, "memory_peak_mb": 120.0} for one in bad]
     assert only(checked(heavier, launches())).outcome is Outcome.WORSE
     assert only(checked(heavier, launches())).unusable == only(found).unusable != ""
-
-
-def test_one_unusable_launch_of_many_is_left_out() -> None:
+    # One unusable launch of many is left out.
     now = launches(**NOW)
     wild = {**now[0], "latency_p50_ms": 80.0, "latency_mean_ms": 80.0, "quality": "unusable"}
     found = only(checked([wild, *now[1:]], launches()))
     assert found.outcome is Outcome.STEADY
     assert found.figures[0].launches == (6, 5)
-
-
-def test_a_job_that_is_published_again_says_nothing_of_a_change() -> None:
+    # A job that is published again says nothing of a change.
     told = {"provenance": "imported", "conditions": {"job_id": "j1"}}
     then = launches(run_id="r1", started_at="2026-01-01T00:00:00Z", **told)
     again = launches(run_id="r2", started_at="2026-02-01T00:00:00Z", **told)
@@ -411,9 +376,7 @@ IMAGES = {"throughput": 99.0, "throughput_unit": "images/s"}
 
 
 @pytest.mark.parametrize(("before", "now"), [(IMAGES, TOKENS), (TOKENS, IMAGES), ({}, TOKENS)])
-def test_rates_of_other_things_are_never_held_against_each_other(
-    before: dict[str, Any], now: dict[str, Any]
-) -> None:
+def test_rates_of_other_things_are_never_held_against_each_other(before, now):
     found = only(checked(launches(**NOW, **now), launches(**before)))
     assert found.outcome is Outcome.CANNOT_TELL
     assert "rates are of other things" in found.why
@@ -421,7 +384,8 @@ def test_rates_of_other_things_are_never_held_against_each_other(
     assert "throughput" not in {one.metric.name for one in found.figures}
 
 
-def test_a_rate_is_named_by_its_unit() -> None:
+def test_rates_and_outputs():
+    # A rate is named by its unit.
     found = only(checked(launches(**NOW, **IMAGES), launches(**IMAGES)))
     headers = {one.metric.name: one.metric.header for one in found.figures}
     assert headers["throughput"] == "images/s"
@@ -430,13 +394,7 @@ def test_a_rate_is_named_by_its_unit() -> None:
         other = {**IMAGES, "throughput_unit": unit}
         found = only(checked(launches(**NOW, **IMAGES), launches(**other)))
         assert {one.metric.name for one in found.figures} >= {"latency", "throughput"}
-
-
-VERIFIED = {"verification": "ok", "verification_error": 0.001, "self_check": "ok"}
-UNVERIFIED = {"verification": "not_done"}
-
-
-def test_what_is_no_longer_verified_is_not_called_better() -> None:
+    # What is no longer verified is not called better.
     found = only(checked(launches(0.5, **NOW, **UNVERIFIED), launches(**VERIFIED)))
     assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "outputs are no longer verified")
     assert Judgement.BETTER not in {one.answer for one in found.figures}
@@ -449,6 +407,12 @@ def test_what_is_no_longer_verified_is_not_called_better() -> None:
     for before in (UNVERIFIED, {}):
         better = only(checked(launches(0.5, **NOW, **UNVERIFIED), launches(**before)))
         assert (better.outcome, better.why) == (Outcome.BETTER, "")
+    found = only(checked(launches(memory_peak_mb=math.inf, **NOW), launches()))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "there is no memory any more")
+
+
+VERIFIED = {"verification": "ok", "verification_error": 0.001, "self_check": "ok"}
+UNVERIFIED = {"verification": "not_done"}
 
 
 @pytest.mark.parametrize(
@@ -463,9 +427,7 @@ def test_what_is_no_longer_verified_is_not_called_better() -> None:
         (1e-9, 1e-7, Outcome.BETTER, False),  # rounding
     ],
 )
-def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(
-    before: float, now: float, outcome: Outcome, said: bool
-) -> None:
+def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(before, now, outcome, said):
     sides = ({**VERIFIED, "verification_error": error} for error in (before, now))
     then, here = sides
     found = only(checked(launches(0.5, **NOW, **here), launches(**then)))
@@ -474,12 +436,7 @@ def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(
     assert ("outputs are further off" in found.why) == (outcome is Outcome.CANNOT_TELL)
 
 
-def test_a_value_that_is_infinite_is_none() -> None:
-    found = only(checked(launches(memory_peak_mb=math.inf, **NOW), launches()))
-    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "there is no memory any more")
-
-
-def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more() -> None:
+def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more():
     """Six launches that differ by 3 % err by 1.2 %, and two runs by 2 %."""
     factors = (0.96, 0.98, 1.0, 1.0, 1.02, 1.04)
     now, before = (

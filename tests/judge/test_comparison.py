@@ -34,59 +34,51 @@ def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[
     return lines
 
 
-def test_the_cpu_is_what_others_are_held_against() -> None:
+def test_what_others_are_held_against():
+    # The cpu is what others are held against.
     cpu, gpu = only([row(**GPU, latency_p50_ms=2.0, memory_peak_mb=50.0), row()])
     assert (cpu.side.row["hardware"], cpu.speedup) == ("cpu", 1.0)
     assert (gpu.speedup, gpu.memory_ratio) == (4.0, 0.5)
     assert gpu.baseline is cpu.side
-
-
-def test_where_there_is_no_cpu_the_first_is() -> None:
+    # Where there is no cpu the first is.
     lines = only([row(**GPU), row(**{**GPU, "device_name": "B card"}, latency_p50_ms=4.0)])
     assert [line.side.value[1] for line in lines] == ["A card", "B card"]
     assert lines[1].speedup == 2.0
-
-
-@pytest.mark.parametrize("word", ["cuda", "CARD", "a card"])
-def test_a_baseline_is_named_by_platform_or_device(word: str) -> None:
-    cpu, gpu = only([row(), row(**GPU, latency_p50_ms=2.0)], baseline=(word,))
-    assert (cpu.speedup, gpu.speedup) == (0.25, 1.0)
-    assert not answers_to(("cpu", "A processor"), word)
-
-
-def test_a_baseline_that_was_not_measured_is_said() -> None:
     for line in only([row(), row(**GPU)], baseline=("tpu",)):
         assert (line.speedup, line.refused) == (None, "its baseline was not measured")
-
-
-def test_of_several_words_for_a_baseline_the_first_that_means_one_counts() -> None:
+    # Of several words for a baseline the first that means one counts.
     runs = [row(run_id=run, started_at=f"2026-01-0{n}") for n, run in enumerate("abc", 1)]
     lines = only(runs, by="run", baseline=("z", "c", "a"))
     assert {line.baseline.value for line in lines if line.baseline} == {("c",)}
 
 
-def test_every_axis_with_an_answer_is_known() -> None:
+@pytest.mark.parametrize("word", ["cuda", "CARD", "a card"])
+def test_a_baseline_is_named_by_platform_or_device(word):
+    cpu, gpu = only([row(), row(**GPU, latency_p50_ms=2.0)], baseline=(word,))
+    assert (cpu.speedup, gpu.speedup) == (0.25, 1.0)
+    assert not answers_to(("cpu", "A processor"), word)
+
+
+def test_axes_and_who_stands_on_them():
+    # Every axis with an answer is known.
     rows = [row(), row(batch_size=8), row(run_id="r2", started_at="2026-01-02 00:00:00")]
     assert axes_with_answers(rows) == ["batch", "run", "date"]
     assert axes_with_answers([row(), row(model="vit-tiny", threads=4)]) == []
     assert axes_with_answers([row(), row(model="vit-tiny")]) == ["model"]
     assert axes_with_answers([row(), row(batch_size=8, latency_p50_ms=None, status="failed")]) == []
-
-
-def test_what_nobody_knows_the_place_of_is_not_on_the_axis() -> None:
+    # What nobody knows the place of is not on the axis.
     assert compared([row(), row(precision=None)], AXES["precision"], known=Histories()) == []
     assert compared([row(), row(started_at=None)], AXES["date"], known=Histories()) == []
     assert axes_with_answers([row(), row(threads=None)]) == []
-
-
-def test_the_fastest_runtime_stands_for_a_platform_and_the_others_are_named() -> None:
+    # The fastest runtime stands for a platform and the others are named.
     rows = [row(), row(runtime="jax", latency_p50_ms=4.0), row(**GPU, latency_p50_ms=2.0)]
     cpu, gpu = only(rows)
     assert (cpu.side.row["runtime"], cpu.side.others) == ("jax", ("pytorch",))
     assert gpu.speedup == 2.0
 
 
-def test_only_what_was_asked_alike_is_compared() -> None:
+def test_which_launches_are_compared():
+    # Only what was asked alike is compared.
     assert compared([row(), row(**GPU, batch_size=2)], AXES["hardware"], known=Histories()) == []
     assert (
         compared(
@@ -101,9 +93,7 @@ def test_only_what_was_asked_alike_is_compared() -> None:
         known=Histories(),
     )
     assert len(two) == 2
-
-
-def test_the_newest_run_speaks_and_its_launches_give_the_interval() -> None:
+    # The newest run speaks and its launches give the interval.
     old = row(run_id="r0", started_at="2025-01-01", latency_p50_ms=80.0)
     cpu = [row(launch=n, latency_p50_ms=ms) for n, ms in enumerate((8.0, 8.1, 7.9))]
     gpu = [row(**GPU, launch=n, latency_p50_ms=ms) for n, ms in enumerate((2.0, 2.02, 1.98))]
@@ -111,9 +101,7 @@ def test_the_newest_run_speaks_and_its_launches_give_the_interval() -> None:
     assert line.speedup == pytest.approx(4.0, rel=1e-4)
     assert line.ratio is not None
     assert 3.8 < (line.ratio.low or 0.0) < 4.0 < (line.ratio.high or 0.0) < 4.2
-
-
-def test_two_versions_of_an_engine_in_one_import_are_not_launches_of_one_thing() -> None:
+    # Two versions of an engine in one import are not launches of one thing.
     common = {"provenance": "imported", "weights_digest": None}
     slow = row(**GPU, **common, conditions={"torch": "1.13"}, latency_p50_ms=8.0)
     fast = row(**GPU, **common, conditions={"torch": "2.9"}, latency_p50_ms=2.0)
@@ -121,16 +109,11 @@ def test_two_versions_of_an_engine_in_one_import_are_not_launches_of_one_thing()
     _, line = only([base, slow, fast])
     assert line.side.times == (2.0,)
     assert line.differs == ("compiled False → True",)
-
-
-def test_what_differs_is_listed() -> None:
+    # What differs is listed.
     newer = {"versions": {"torch": "2.14"}, "job_id": "j"}
     _, line = only([row(), row(**GPU, conditions=newer)])
     assert line.differs == ("compiled False → True", "versions.torch 2.13 → 2.14")
-
-
-def test_an_engine_that_always_compiles_is_no_pair_that_could_not_be_matched() -> None:
-    """Every line of OpenVINO had ≠, so that it said nothing where something else differed."""
+    # Every line of OpenVINO had ≠, so that it said nothing where something else differed.
     always = {"runtime": "openvino", "compiled": True}
     _, line = only([row(), row(**always)], "engine")
     assert line.differs == ()
@@ -145,9 +128,7 @@ def test_an_engine_that_always_compiles_is_no_pair_that_could_not_be_matched() -
         ({"provenance": "imported"}, "source"),
     ],
 )
-def test_figures_of_different_things_are_refused_unless_allowed(
-    changes: dict[str, Any], why: str
-) -> None:
+def test_figures_of_different_things_are_refused_unless_allowed(changes, why):
     rows = [row(), row(**GPU, latency_p50_ms=4.0) | changes]
     _, line = only(rows)
     assert (line.speedup, line.refused) == (None, f"not alike: {why}")
@@ -156,14 +137,13 @@ def test_figures_of_different_things_are_refused_unless_allowed(
     assert why in REFUSED
 
 
-def test_a_mean_or_a_throughput_stands_in() -> None:
+def test_figures_that_stand_in():
+    # A mean or a throughput stands in.
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
     _, line = only([row(latency_p50_ms=None), row(**GPU) | rate])
     assert line.speedup == pytest.approx(9.0 / 2.0)
     assert line.differs[0] == "figure mean → throughput"
-
-
-def test_another_figure_and_another_unit_are_said() -> None:
+    # Another figure and another unit are said.
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
     images = row(throughput=100.0, throughput_unit="images/s")
     _, line = only([images, row(**GPU) | rate | {"throughput_unit": "tokens/s"}])
@@ -172,32 +152,27 @@ def test_another_figure_and_another_unit_are_said() -> None:
     for there in ("images/s", None):
         _, line = only([images, row(**GPU, throughput=100.0, throughput_unit=there)])
         assert not any(word.startswith("unit") for word in line.differs)
-
-
-def test_a_tail_is_held_against_the_same_tail_alone() -> None:
+    # A tail is held against the same tail alone.
     tail = {"latency_p50_ms": None, "latency_mean_ms": None, "latency_p90_ms": 9.0}
     assert compared([row(), row(**GPU) | tail], AXES["hardware"], known=Histories()) == []
     _, line = only([row() | tail, row(**GPU) | tail | {"latency_p90_ms": 3.0}])
     assert (line.speedup, line.side.statistic, line.side.throughput) == (3.0, Statistic.P90, None)
 
 
-def test_batches_are_held_against_the_smallest_by_items() -> None:
+def test_axes_of_batches_modes_and_the_rest():
+    # Batches are held against the smallest by items.
     ms = {1: 1.0, 2: 1.0, 4: 1.25, 8: 2.4}
     lines = only([row(batch_size=b, latency_p50_ms=t) for b, t in ms.items()], by="batch")
     assert [line.side.value[0] for line in lines] == [1, 2, 4, 8]
     assert [line.speedup for line in lines] == pytest.approx([1.0, 2.0, 3.2, 8 / 2.4])
     assert [line.efficiency for line in lines] == pytest.approx([1.0, 1.0, 0.8, 1 / 2.4])
     assert [line.knee for line in lines] == [False, False, True, False]
-
-
-def test_training_is_held_against_inference_whatever_it_reads() -> None:
+    # Training is held against inference whatever it reads.
     training = {"mode": "training", "optimizer": "adamw", "sequence_length": 64}
     inference, line = only([row(), row(**training, latency_p50_ms=24.0)], by="mode")
     assert inference.speedup == 1.0
     assert line.speedup == pytest.approx(1 / 3)
-
-
-def test_precisions_runtimes_and_models_are_axes() -> None:
+    # Precisions runtimes and models are axes.
     assert only([row(), row(precision="int8", latency_p50_ms=4.0)], by="precision")[1].speedup == 2
     assert only([row(), row(runtime="jax", latency_p50_ms=4.0)], by="runtime")[1].speedup == 2
     other = {"model": "vit-tiny", "sequence_length": None, "image_size": 32, "weights_digest": "v"}
@@ -205,7 +180,7 @@ def test_precisions_runtimes_and_models_are_axes() -> None:
 
 
 @pytest.mark.parametrize("by", ["run", "date"])
-def test_runs_and_days_are_held_against_the_first(by: str) -> None:
+def test_runs_and_days_are_held_against_the_first(by):
     later = {"run_id": "r2", "started_at": "2026-02-01 00:00:00"}
     first, second = only([row(**later, latency_p50_ms=4.0), row()], by=by)
     assert (first.speedup, second.speedup) == (1.0, 2.0)
@@ -216,7 +191,7 @@ times = st.lists(st.floats(0.1, 100.0), min_size=2, max_size=9)
 
 
 @given(a=times, b=times)
-def test_an_interval_of_launches_is_welchs(a: list[float], b: list[float]) -> None:
+def test_an_interval_of_launches_is_welchs(a, b):
     found = unpaired_interval(a, b)
     assert found is not None
     logs = np.log(a), np.log(b)
@@ -230,19 +205,9 @@ def test_an_interval_of_launches_is_welchs(a: list[float], b: list[float]) -> No
     assert found.p_value == pytest.approx(expected.pvalue, abs=1e-6)
 
 
-def test_one_launch_has_no_interval() -> None:
+def test_which_figures_are_held_against_nothing():
     assert unpaired_interval([1.0], [1.0, 2.0]) is None
-
-
-def test_the_knee_is_by_throughput_as_the_table_shows_it() -> None:
-    """A median step may be as fast while the mean, which throughput is of, is not."""
-    one = row(latency_p50_ms=2.0, latency_mean_ms=1e3 / 415, throughput=415.0)
-    four = row(batch_size=4, latency_p50_ms=8.2, latency_mean_ms=4e3 / 472, throughput=472.0)
-    first, second = only([one, four], by="batch")
-    assert (first.knee, second.knee) == (False, True)
-
-
-def test_an_unusable_figure_is_held_against_nothing() -> None:
+    # An unusable figure is held against nothing.
     wild = {**GPU, "latency_p50_ms": 2.0, "quality": "unusable"}
     _, gpu = only([row(), row(**wild)])
     assert (gpu.speedup, gpu.refused) == (None, "unusable: interval wider than ±25 %")
@@ -252,26 +217,32 @@ def test_an_unusable_figure_is_held_against_nothing() -> None:
     assert gpu.refused == "unusable, like its baseline: interval wider than ±25 %"
     launches = [row(**{**wild, "quality": word}) for word in ("fixed", "unusable", "converged")]
     assert only([row(), *launches])[1].speedup == 4.0
-
-
-def test_wrong_outputs_are_compared_with_nothing() -> None:
-    """Int8 whose error is ninety times its tolerance was "5.00× (5.00 – 5.00)"."""
     wrong = row(precision="int8", latency_p50_ms=1.6, verification="failed")
     assert compared([row(), wrong], AXES["precision"], known=Histories()) == []
+    # The few launches that did not fail are held against nothing.
+    _, card = only([row(), *launched("ok", "ok", "failed", "failed", "failed", reason="crash")])
+    assert card.refused == "unusable: 3 of 5 launches failed"
+    assert card.speedup is None
+    assert card.failed_since == ()
+    # Outputs that were wrong in one launch are wrong in all of its run.
+    wrong = {"reason": "wrong_outputs", "verification": "failed"}
+    rows = [*launched("ok", "ok"), *launched("failed", **wrong)]
+    assert not compared([row(), *rows], AXES["hardware"], known=Histories())
+    # An older run is shown where most launches of the newer failed.
+    older = launched("ok", "ok", "ok", run_id="r0", started_at="2026-01-01 00:00:00")
+    newer = launched("ok", "failed", "failed", reason="crash", run_id="r2")
+    _, card = only([row(), *older, *newer])
+    assert card.side.row["run_id"] == "r0"
+    assert card.failed_since == ("2 of 3 launches failed: crash",)
 
 
-def test_the_size_that_models_have_in_common_comes_first_and_another_is_said() -> None:
-    """A model at 160 px, which is quickest, was compared with one at 224 without a word."""
-    other = row(model="vit", image_size=224, latency_p50_ms=16.0)
-    small = row(image_size=160, latency_p50_ms=4.0)
-    alike = row(image_size=224, latency_p50_ms=8.0)
-    lines = only([small, alike, other], "model")
-    assert [line.side.row["image_size"] for line in lines] == [224, 224]
-    (_, line) = only([small, other], "model")
-    assert "image_size 160 → 224" in line.differs
-
-
-def test_no_knee_is_marked_where_batches_cannot_be_told_apart() -> None:
+def test_the_knee_of_batches():
+    # A median step may be as fast while the mean, which throughput is of, is not.
+    one = row(latency_p50_ms=2.0, latency_mean_ms=1e3 / 415, throughput=415.0)
+    four = row(batch_size=4, latency_p50_ms=8.2, latency_mean_ms=4e3 / 472, throughput=472.0)
+    first, second = only([one, four], by="batch")
+    assert (first.knee, second.knee) == (False, True)
+    # No knee is marked where batches cannot be told apart.
     noisy = [
         row(batch_size=batch, launch=n, latency_p50_ms=ms * factor)
         for batch, ms in ((1, 4.0), (2, 2.1), (4, 4.0))
@@ -280,10 +251,7 @@ def test_no_knee_is_marked_where_batches_cannot_be_told_apart() -> None:
     lines = only(noisy, by="batch")
     assert all(line.ratio is None or not line.ratio.told for line in lines)
     assert not any(line.knee for line in lines)
-
-
-def test_no_knee_is_marked_where_a_smaller_batch_may_be_as_fast() -> None:
-    """Batch 8 was the knee at 1.22× (0.888 – 1.68)."""
+    # Batch 8 was the knee at 1.22× (0.888 – 1.68).
     noisy = [
         row(batch_size=batch, launch=n, latency_p50_ms=ms * factor)
         for batch, ms in ((1, 4.0), (2, 6.6))
@@ -297,7 +265,16 @@ def test_no_knee_is_marked_where_a_smaller_batch_may_be_as_fast() -> None:
     assert not two.knee
 
 
-def test_questions_come_by_size_within_a_model() -> None:
+def test_questions_by_size():
+    # A model at 160 px, which is quickest, was compared with one at 224 without a word.
+    other = row(model="vit", image_size=224, latency_p50_ms=16.0)
+    small = row(image_size=160, latency_p50_ms=4.0)
+    alike = row(image_size=224, latency_p50_ms=8.0)
+    lines = only([small, alike, other], "model")
+    assert [line.side.row["image_size"] for line in lines] == [224, 224]
+    (_, line) = only([small, other], "model")
+    assert "image_size 160 → 224" in line.differs
+    # Questions come by size within a model.
     sizes = ((512, 1), (128, 8), (128, 1))
     rows = [row(sequence_length=s, batch_size=b, **w) for s, b in sizes for w in ({}, GPU)]
     found = compared(rows, AXES["hardware"], known=Histories())
@@ -324,29 +301,8 @@ def launched(*statuses: str, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_few_launches_that_did_not_fail_are_held_against_nothing() -> None:
-    _, card = only([row(), *launched("ok", "ok", "failed", "failed", "failed", reason="crash")])
-    assert card.refused == "unusable: 3 of 5 launches failed"
-    assert card.speedup is None
-    assert card.failed_since == ()
-
-
-def test_outputs_that_were_wrong_in_one_launch_are_wrong_in_all_of_its_run() -> None:
-    wrong = {"reason": "wrong_outputs", "verification": "failed"}
-    rows = [*launched("ok", "ok"), *launched("failed", **wrong)]
-    assert not compared([row(), *rows], AXES["hardware"], known=Histories())
-
-
-def test_an_older_run_is_shown_where_most_launches_of_the_newer_failed() -> None:
-    older = launched("ok", "ok", "ok", run_id="r0", started_at="2026-01-01 00:00:00")
-    newer = launched("ok", "failed", "failed", reason="crash", run_id="r2")
-    _, card = only([row(), *older, *newer])
-    assert card.side.row["run_id"] == "r0"
-    assert card.failed_since == ("2 of 3 launches failed: crash",)
-
-
-def test_of_our_own_runs_the_newest_software_stands_wherever_they_were_measured() -> None:
-    """Imported from our own files the winner was the other one."""
+def test_which_settings_are_alike():
+    # Imported from our own files the winner was the other one.
     old, new = ({"packages": {"torch": torch}} for torch in ("2.4", "2.9"))
     for provenance in ("measured", "imported"):
         rows = [
@@ -362,10 +318,7 @@ def test_of_our_own_runs_the_newest_software_stands_wherever_they_were_measured(
         ]
         _, card = only(rows)
         assert card.speedup == pytest.approx(0.5)
-
-
-def test_shares_of_a_budget_are_alike_unless_they_are_far_apart() -> None:
-    """Each case of a run with a budget has another share of its seconds."""
+    # Each case of a run with a budget has another share of its seconds.
 
     def of(seconds: object) -> Row:
         return row(conditions={"rules": {"seconds": seconds}})
@@ -374,8 +327,7 @@ def test_shares_of_a_budget_are_alike_unless_they_are_far_apart() -> None:
     assert differences(of(1.57), of(10.0)) == ["rules.seconds 1.57 → 10.0"]
     assert differences(of("short"), of("long")) == ["rules.seconds short → long"]
 
-
-def test_a_variable_that_one_side_alone_has_set_is_a_difference() -> None:
+    # A variable that one side alone has set is a difference.
     def under(**variables: str) -> Row:
         beside = {"pid": len(variables)}
         return row(conditions={"variables": variables, "measured_beside": beside})

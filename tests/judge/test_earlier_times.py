@@ -39,7 +39,7 @@ def times(path: Path, *changes: dict[str, Any]) -> EarlierTimes:
 WHERE = ("bert-tiny", "pytorch", "cpu")
 
 
-def test_opening_and_further_batches_are_told_apart(tmp_path: Path) -> None:
+def test_opening_and_further_batches_are_told_apart(tmp_path):
     known = times(tmp_path, {"at": (0, 10)}, {"at": (11, 16), "batch_size": 4, "compile_ms": 200.0})
     opening = known.beside(WHERE, "fp32", opens=True, checked=True)
     assert opening is not None
@@ -52,7 +52,7 @@ def test_opening_and_further_batches_are_told_apart(tmp_path: Path) -> None:
     assert known.beside(("vit-tiny", "pytorch", "cpu"), "fp32", opens=True, checked=True) is None
 
 
-def test_results_of_the_same_precision_and_checks_go_first(tmp_path: Path) -> None:
+def test_results_of_the_same_precision_and_checks_go_first(tmp_path):
     opens = {"conditions": {"cases_before_in_worker": 0}}
     known = times(
         tmp_path,
@@ -72,7 +72,7 @@ def test_results_of_the_same_precision_and_checks_go_first(tmp_path: Path) -> No
     assert most("bf16", checked=False) == pytest.approx(6.0)
 
 
-def test_steps_that_were_asked_for_say_nothing_of_the_rules(tmp_path: Path) -> None:
+def test_steps_that_were_asked_for_say_nothing_of_the_rules(tmp_path):
     known = times(
         tmp_path,
         {"at": (0, 10)},

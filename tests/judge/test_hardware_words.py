@@ -1,7 +1,5 @@
 """`platform:device` names the same results in SQL as in Python."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -39,7 +37,7 @@ ROWS = [
         ("cpu:", [5]),
     ],
 )
-def test_a_word_names_the_same_results_in_sql_and_in_python(word: str, found: list[int]) -> None:
+def test_a_word_names_the_same_results_in_sql_and_in_python(word, found):
     with duckdb.connect() as asked:
         asked.execute("CREATE TABLE t (n INT, hardware TEXT, device_name TEXT, device TEXT)")
         for number, row in enumerate(ROWS):

@@ -48,28 +48,23 @@ def of(before: float, now: float, noise: Noise | None = QUIET, count: int = 8) -
     return judged(LATENCY, launches(before, count=count), launches(now, count=count, seed=1), noise)
 
 
-def test_a_change_beyond_the_noise_is_worse_or_better() -> None:
+def test_changes_beyond_a_threshold():
+    # A change beyond the noise is worse or better.
     assert of(10.0, 10.6).answer is Judgement.WORSE
     assert of(10.0, 9.4).answer is Judgement.BETTER
     assert of(10.0, 10.0).answer is Judgement.STEADY
     assert of(10.0, 10.6).worse_by == pytest.approx(0.06)
-
-
-def test_a_change_that_is_sure_but_small_is_none() -> None:
+    # A change that is sure but small is none.
     found = of(10.0, 10.2)
     assert found.low is not None
     assert found.low > 0.0  # sure to be there
     assert (found.answer, found.limit) == (Judgement.STEADY, 0.03)
-
-
-def test_the_threshold_is_what_a_change_has_to_exceed() -> None:
+    # The threshold is what a change has to exceed.
     before, now = launches(10.0), launches(10.8, seed=1)
     assert judged(LATENCY, before, now, QUIET).answer is Judgement.WORSE
     assert judged(LATENCY, before, now, QUIET, 0.1).answer is Judgement.STEADY
     assert judged(LATENCY, before, launches(11.2, seed=1), QUIET, 0.1).answer is Judgement.WORSE
-
-
-def test_less_throughput_is_worse() -> None:
+    # Less throughput is worse.
     found = judged(THROUGHPUT, launches(100.0), launches(90.0, seed=1), QUIET)
     assert found.answer is Judgement.WORSE
     assert found.worse_by == pytest.approx(1.0 / 0.9 - 1.0)
@@ -77,23 +72,19 @@ def test_less_throughput_is_worse() -> None:
         judged(THROUGHPUT, launches(90.0), launches(100.0, seed=1), QUIET).answer
         is Judgement.BETTER
     )
-
-
-def test_memory_that_is_the_same_to_the_byte_is_steady() -> None:
     assert judged(MEMORY, [64.0] * 5, [64.0] * 5, Noise(0.0, 8)).answer is Judgement.STEADY
     assert judged(MEMORY, [64.0] * 5, [70.0] * 5, Noise(0.0, 8)).answer is Judgement.WORSE
 
 
-def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
+def test_noise_and_how_many_launches_it_takes():
+    # Noise raises what counts and how many launches it takes.
     loud = of(10.0, 10.2, Noise(0.05, 30))
     assert loud.answer is Judgement.CANNOT_TELL
     assert loud.limit == pytest.approx(3 * 0.05 * math.sqrt(2 / 8))
     assert (loud.required, loud.required_both) == (None, None)  # not even forty a side
     assert loud.least_shown is not None
     assert loud.least_shown > loud.limit
-
-
-def test_few_launches_show_what_is_plain_but_never_that_nothing_changed() -> None:
+    # Few launches show what is plain but never that nothing changed.
     assert of(10.0, 25.0, count=3).answer is Judgement.WORSE
     assert of(10.0, 13.0, count=3).answer is Judgement.CANNOT_TELL  # two slow modes of a machine
     assert of(10.0, 10.0, count=3).answer is Judgement.CANNOT_TELL
@@ -101,31 +92,25 @@ def test_few_launches_show_what_is_plain_but_never_that_nothing_changed() -> Non
     assert (few.required, few.required_both) == (None, 5)  # the baseline's are too few as well
     found = judged(LATENCY, launches(10.0), launches(10.0, count=3, seed=1), QUIET)
     assert (found.answer, found.required) == (Judgement.CANNOT_TELL, 5)
-
-
-def test_quiet_times_do_not_speak_for_loud_launches() -> None:
-    """Older launches were within 0.2 %, these are at two levels: nothing is known of them."""
+    # Older launches were within 0.2 %, these are at two levels: nothing is known of them.
     quiet = Noise(0.002, 300)
     found = judged(LATENCY, [8.0] * 5, [8.0, 8.01, 10.0, 10.1, 10.05], quiet, 0.1)
     assert found.answer is Judgement.CANNOT_TELL
     assert found.worse_by > 0.1
-
-
-def test_an_interval_that_stays_within_what_is_asked_shows_that_nothing_changed() -> None:
+    # An interval that stays within what is asked shows that nothing changed.
     found = judged(LATENCY, launches(10.0, 0.01), launches(10.0, 0.01, seed=1), Noise(0.04, 5), 0.2)
     assert found.high is not None
     assert found.high < 0.2
     assert found.answer is Judgement.STEADY
-
-
-def test_wild_launches_have_an_interval_that_can_be_told() -> None:
+    # Wild launches have an interval that can be told.
     for metric in METRICS:
         found = judged(metric, [8.0, 30.0], [8.0, 8.1], Noise(0.9, 2))
         assert found.answer is Judgement.CANNOT_TELL
         assert change(found)
 
 
-def test_a_single_launch_has_the_plain_threshold_alone() -> None:
+def test_a_single_launch_and_its_memory():
+    # A single launch has the plain threshold alone.
     assert judged(LATENCY, [10.0], [10.0], None).answer is Judgement.CANNOT_TELL
     assert judged(LATENCY, [10.0], [10.8], None).answer is Judgement.CANNOT_TELL
     assert judged(LATENCY, [10.0], [11.2], None).answer is Judgement.CANNOT_TELL
@@ -139,17 +124,12 @@ def test_a_single_launch_has_the_plain_threshold_alone() -> None:
     found = judged(LATENCY, [10.0], [11.2, 11.3, 11.1], None)
     assert found.plain
     assert (found.launches, found.low) == ((1, 3), None)
-
-
-def test_memory_of_a_single_process_may_be_that_launchs_alone() -> None:
-    """Of 276 pairs of launches of one thing, 8 differed by more than 10 %: one by 38 %."""
+    # Of 276 pairs of launches of one thing, 8 differed by more than 10 %: one by 38 %.
     assert judged(MEMORY, [100.0], [138.0], None).answer is Judgement.CANNOT_TELL
     assert judged(MEMORY, [100.0], [72.0], None).answer is Judgement.CANNOT_TELL
     assert judged(MEMORY, [100.0], [201.0], None, settled=False).answer is Judgement.WORSE
     assert judged(MEMORY, [100.0], [108.0], None, settled=False).answer is Judgement.CANNOT_TELL
-
-
-def test_memory_of_one_allocator_is_the_same_in_every_launch() -> None:
+    # Memory of one allocator is the same in every launch.
     rows = [{"memory_peak_mb": 1.0, "memory_source": "torch.cuda allocator"}] * 2
     exact = MEMORY.common(rows)
     assert exact is not None
@@ -161,7 +141,7 @@ def test_memory_of_one_allocator_is_the_same_in_every_launch() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count: int) -> None:
+def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count):
     slow = launches(30.0, count=count, seed=1)
     found = judged(LATENCY, launches(10.0, count=count), slow, QUIET, settled=False)
     assert found.answer is Judgement.CANNOT_TELL
@@ -169,13 +149,10 @@ def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count: 
     assert found.answer is Judgement.WORSE
 
 
-def test_five_launches_are_not_doubted_for_the_noise_within_each() -> None:
+def test_changes_between_runs():
     found = judged(LATENCY, launches(10.0), launches(11.0, seed=1), QUIET, settled=False)
     assert found.answer is Judgement.WORSE
-
-
-def test_a_change_between_runs_has_to_exceed_what_runs_differ_by() -> None:
-    """The launches show 6 %: a change within one run, and unknown between two without a history."""
+    # The launches show 6 %: a change within one run, and unknown between two without a history.
     before, now = launches(10.0), launches(10.6, seed=1)
     assert judged(LATENCY, before, now, QUIET).answer is Judgement.WORSE
     found = judged(LATENCY, before, now, QUIET, runs=KNOWN)
@@ -188,9 +165,7 @@ def test_a_change_between_runs_has_to_exceed_what_runs_differ_by() -> None:
     assert judged(LATENCY, before, much, QUIET, runs=KNOWN).answer is Judgement.WORSE
     quiet = find_gate_noise([launches(10.0, seed=n) for n in range(12)])
     assert judged(LATENCY, before, now, QUIET, runs=quiet).answer is Judgement.WORSE
-
-
-def test_that_nothing_changed_between_runs_wants_room_below_the_threshold() -> None:
+    # That nothing changed between runs wants room below the threshold.
     before, now = launches(10.0), launches(10.5, seed=1)
     assert judged(LATENCY, before, now, QUIET, 0.1, KNOWN).answer is Judgement.STEADY
     assert judged(LATENCY, before, now, QUIET, 0.06, KNOWN).answer is Judgement.CANNOT_TELL
@@ -198,7 +173,7 @@ def test_that_nothing_changed_between_runs_wants_room_below_the_threshold() -> N
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
 @pytest.mark.parametrize("metric", [LATENCY, MEMORY])
-def test_what_so_many_launches_find_is_above_what_counts(metric: Metric, count: int) -> None:
+def test_what_so_many_launches_find_is_above_what_counts(metric, count):
     values = launches(10.0, count=count)
     found = judged(metric, values, values, Noise(0.01, 30), runs=KNOWN)
     assert found.least_shown is not None
@@ -206,7 +181,7 @@ def test_what_so_many_launches_find_is_above_what_counts(metric: Metric, count: 
 
 
 @pytest.mark.parametrize("count", [5, 10, 40])
-def test_between_runs_the_limit_is_that_of_a_one_sided_test(count: int) -> None:
+def test_between_runs_the_limit_is_that_of_a_one_sided_test(count):
     """Twice the variance of runs and that of the launches' means, and not three times the noise."""
     found = judged(
         LATENCY,
@@ -225,8 +200,8 @@ def test_between_runs_the_limit_is_that_of_a_one_sided_test(count: int) -> None:
     assert math.log1p(found.least_shown) == pytest.approx(power, rel=1e-5)
 
 
-def test_between_runs_either_end_of_the_interval_is_a_limit_of_one_side() -> None:
-    """Launches that agree to the last digit: only the known deviation of runs is left."""
+def test_limits_between_runs_of_ten_launches():
+    # Launches that agree to the last digit: only the known deviation of runs is left.
     found = judged(LATENCY, [10.0] * 5, [10.7] * 5, Noise(0.0, 8), runs=KNOWN)
     reach = stats.norm.ppf(0.99) * 0.02 * math.sqrt(2)
     assert found.low is not None
@@ -238,12 +213,19 @@ def test_between_runs_either_end_of_the_interval_is_a_limit_of_one_side() -> Non
     assert found.answer is Judgement.BETTER
     # 6.8 % exceeds z at 99 %, and not z at 99.5 %.
     assert reach < math.log(1.07) < stats.norm.ppf(0.995) * 0.02 * math.sqrt(2)
+    # Ten launches without a history find ten percent.
+    found = simulate(600, 10, 0.02, (0.0, 0.1, 0.15, -0.15), KNOWN)
+    assert share(found, 1, Judgement.WORSE) >= 0.75
+    assert share(found, 2, Judgement.WORSE) >= 0.98
+    assert share(found, 3, Judgement.BETTER) >= 0.98
+    # 1 % of 600 are 6; 13 would be beyond three standard errors.
+    assert share(found, 0, Judgement.WORSE) <= 13 / 600
+    assert share(found, 0, Judgement.BETTER) <= 13 / 600
+    assert share(found, 0, Judgement.STEADY) == 0.0  # 3 % is found in no more than a fifth of cases
 
 
 @pytest.mark.parametrize(("threshold", "answer"), [(0.09, "can't tell"), (0.1, "no change shown")])
-def test_no_change_is_shown_only_if_the_threshold_would_have_been_found(
-    threshold: float, answer: str
-) -> None:
+def test_no_change_is_shown_only_if_the_threshold_would_have_been_found(threshold, answer):
     """Of two runs that differ by 2 % a change of 9.4 % is found in four of five cases."""
     same = [10.0] * 10
     found = judged(LATENCY, same, same, Noise(0.0, 18), threshold, KNOWN)
@@ -276,19 +258,8 @@ def share(found: Sequence[Sequence[Judged]], at: int, answer: Judgement) -> floa
     return sum(one[at].answer is answer for one in found) / len(found)
 
 
-def test_ten_launches_without_a_history_find_ten_percent() -> None:
-    found = simulate(600, 10, 0.02, (0.0, 0.1, 0.15, -0.15), KNOWN)
-    assert share(found, 1, Judgement.WORSE) >= 0.75
-    assert share(found, 2, Judgement.WORSE) >= 0.98
-    assert share(found, 3, Judgement.BETTER) >= 0.98
-    # 1 % of 600 are 6; 13 would be beyond three standard errors.
-    assert share(found, 0, Judgement.WORSE) <= 13 / 600
-    assert share(found, 0, Judgement.BETTER) <= 13 / 600
-    assert share(found, 0, Judgement.STEADY) == 0.0  # 3 % is found in no more than a fifth of cases
-
-
 @pytest.mark.parametrize(("count", "deviation"), [(5, 0.02), (10, 0.02), (40, 0.02), (10, 0.005)])
-def test_the_printed_change_is_found_in_four_of_five_cases(count: int, deviation: float) -> None:
+def test_the_printed_change_is_found_in_four_of_five_cases(count, deviation):
     runs = Noise(deviation, math.inf)
     printed = Apart(0.02, count, count, runs).detectable()
     assert printed is not None
@@ -297,7 +268,7 @@ def test_the_printed_change_is_found_in_four_of_five_cases(count: int, deviation
     assert share(found, 0, Judgement.WORSE) == pytest.approx(0.8, abs=0.05)
 
 
-def test_a_single_launch_never_shows_that_nothing_changed() -> None:
+def test_a_single_launch_never_shows_that_nothing_changed():
     found = simulate(300, 1, 0.02, (0.0, 0.05, 0.105, 0.15), KNOWN)
     assert {one.answer for each in found for one in each} == {Judgement.CANNOT_TELL}
 
@@ -306,7 +277,7 @@ def test_a_single_launch_never_shows_that_nothing_changed() -> None:
     st.lists(st.floats(0.5, 2.0), min_size=4, max_size=8),
     st.lists(st.floats(0.5, 2.0), min_size=4, max_size=8),
 )
-def test_the_interval_is_welchs(before: list[float], now: list[float]) -> None:
+def test_the_interval_is_welchs(before, now):
     a, b = np.log(before), np.log(now)
     if a.std() < 1e-3 or b.std() < 1e-3:
         return
@@ -319,7 +290,7 @@ def test_the_interval_is_welchs(before: list[float], now: list[float]) -> None:
 
 
 @given(st.lists(st.lists(st.floats(0.5, 2.0), min_size=1, max_size=6), min_size=1, max_size=5))
-def test_pooled_noise_is_the_spread_within_runs(runs: list[list[float]]) -> None:
+def test_pooled_noise_is_the_spread_within_runs(runs):
     centered = [np.log(run) - np.log(run).mean() for run in runs]
     freedom = sum(len(run) - 1 for run in runs)
     found = pooled_noise(runs)
@@ -332,14 +303,12 @@ def test_pooled_noise_is_the_spread_within_runs(runs: list[list[float]]) -> None
     assert found.value == pytest.approx(wanted, abs=1e-12)
 
 
-def test_several_estimates_of_noise_count_by_what_they_rest_on() -> None:
+def test_how_noise_is_estimated_and_shown():
+    # Several estimates of noise count by what they rest on.
     assert pooled([]) is None
     found = pooled([Noise(0.01, 30), Noise(0.02, 10)])
     assert found == Noise(pytest.approx(math.sqrt((30 * 1e-4 + 10 * 4e-4) / 40)), 40)
-
-
-def test_launches_that_drift_count_for_fewer() -> None:
-    """Forty launches on a machine that wanders tell less than forty of one that does not."""
+    # Forty launches on a machine that wanders tell less than forty of one that does not.
     rng = np.random.default_rng(5)
     calm = rng.normal(0.0, 0.02, 80)
     wandering = np.empty(80)
@@ -353,10 +322,7 @@ def test_launches_that_drift_count_for_fewer() -> None:
     wide = {name: one.high - one.low for name, one in found.items() if one.high and one.low}
     assert wide["wandering"] > 1.5 * wide["calm"]
     assert found["wandering"].limit > found["calm"].limit
-
-
-def test_what_is_shown_is_what_was_judged() -> None:
-    """The middle of launches is one thing for the figure, its change and the interval."""
+    # The middle of launches is one thing for the figure, its change and the interval.
     uneven = [1.0] * 6 + [0.9] * 4
     found = judged(LATENCY, uneven, [1.0] * 6 + [1.1] * 4, Noise(0.05, 18))
     assert found.worse_by == pytest.approx(found.now / found.before - 1.0)
@@ -365,9 +331,7 @@ def test_what_is_shown_is_what_was_judged() -> None:
     assert found.low < found.worse_by < found.high
     rate = judged(THROUGHPUT, [115.0], [607.0, 17.1], None)
     assert (rate.answer, rate.now < rate.before) == (Judgement.WORSE, True)
-
-
-def test_a_threshold_is_part_of_what_is_found() -> None:
+    # A threshold is part of what is found.
     found = judged(LATENCY, launches(1.0), launches(1.05, seed=1), QUIET, 0.1)
     assert found.answer is Judgement.STEADY
     assert found.least_shown is not None
@@ -375,28 +339,26 @@ def test_a_threshold_is_part_of_what_is_found() -> None:
 
 
 @pytest.mark.parametrize(("now", "answer"), [(10.7, "no change shown"), (10.8, "can't tell")])
-def test_no_change_leaves_room_for_chance_below_the_threshold(now: float, answer: str) -> None:
+def test_no_change_leaves_room_for_chance_below_the_threshold(now, answer):
     """Below 9.5 %, as a logarithm, by 0.84 of √2 times 2 %."""
     assert judged(LATENCY, [10.0] * 10, [now] * 10, Noise(0.0, 18), 0.1, KNOWN).answer == answer
 
 
-def test_no_change_has_the_power_of_the_louder_launches() -> None:
+def test_no_change_and_single_launches():
+    # No change has the power of the louder launches.
     loud = launches(10.0, 0.15, 5)
     for noise in (Noise(0.001, 300), Noise(0.05, 300)):
         assert judged(LATENCY, loud, loud, noise, 0.1).answer is Judgement.CANNOT_TELL
     quiet = launches(10.0, 0.001, 5)
     assert judged(LATENCY, quiet, quiet, Noise(0.001, 300), 0.1).answer is Judgement.STEADY
-
-
-def test_a_single_launch_exceeds_what_two_runs_differ_by() -> None:
-    """Runs that differ by 30 %: four times √2 times that is a factor of 5.5."""
+    # Runs that differ by 30 %: four times √2 times that is a factor of 5.5.
     noisy = Noise(0.3, math.inf)
     assert judged(LATENCY, [10.0], [54.0], None, runs=noisy).answer is Judgement.CANNOT_TELL
     assert judged(LATENCY, [10.0], [55.0], None, runs=noisy).answer is Judgement.WORSE
 
 
-def test_single_launches_show_a_change_beyond_four_errors_of_the_prior() -> None:
-    """Four times √2 times 5 % is 32.7 %; a history that is noisier replaces the prior."""
+def test_few_launches_have_the_limit_of_the_prior():
+    # Four times √2 times 5 % is 32.7 %; a history that is noisier replaces the prior.
     limit = math.expm1(4 * math.sqrt(2) * 0.05)
     for runs in (None, KNOWN, Noise(0.03, 40)):
         for metric, factor in ((LATENCY, 1.0 + limit), (THROUGHPUT, 1.0 / (1.0 + limit))):
@@ -410,9 +372,7 @@ def test_single_launches_show_a_change_beyond_four_errors_of_the_prior() -> None
     assert noisy.limit == pytest.approx(math.expm1(4 * math.sqrt(2) * 0.1))  # 6 % and 8 %
     assert judged(LATENCY, [10.0], [14.9], None, 0.5).answer is Judgement.CANNOT_TELL
     assert judged(LATENCY, [10.0], [14.0], None, settled=False).answer is Judgement.CANNOT_TELL
-
-
-def test_two_launches_a_side_have_the_limit_of_single_ones() -> None:
+    # Two launches a side have the limit of single ones.
     before, now = launches(10.0, count=2), launches(14.0, count=2, seed=1)
     assert judged(LATENCY, before, now, QUIET, 0.1, KNOWN).answer is Judgement.WORSE
     now = launches(13.0, count=2, seed=1)
@@ -420,9 +380,7 @@ def test_two_launches_a_side_have_the_limit_of_single_ones() -> None:
 
 
 @pytest.mark.parametrize(("launch", "run"), [(0.05, 0.0), (0.045, 0.02), (0.02, 0.02)])
-def test_single_launches_alarm_rarely_though_one_in_fifty_is_outlying(
-    launch: float, run: float
-) -> None:
+def test_single_launches_alarm_rarely_though_one_in_fifty_is_outlying(launch, run):
     """All at once: the limit depends only on the prior."""
     rng = np.random.default_rng(0)
     sides = rng.normal(0.0, math.hypot(launch, run), (2, 200_000))

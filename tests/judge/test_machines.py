@@ -1,7 +1,5 @@
 """Which machine a result is of."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.errors import UsageError
@@ -10,19 +8,15 @@ from accelbench.judge.machines import Machine, chosen, machine_of
 FACTS = {"machine": "lab", "cpu": "EPYC", "cpus_logical": 8, "memory_total": 64 * 2**30 - 10**8}
 
 
-def test_a_machine_is_its_name_cpu_cpus_and_memory():
+def test_what_a_machine_is():
+    # A machine is its name cpu cpus and memory.
     one = machine_of("r1", FACTS)
     assert one == Machine("lab", "EPYC", 8, 64)
     assert machine_of("r2", {**FACTS, "effective_cpus": 1.0}) == one
     assert machine_of("r2", {**FACTS, "cpu": "Xeon"}).id != one.id
-
-
-def test_runs_that_recorded_no_machine_are_not_mixed():
     assert machine_of("r1", None) != machine_of("r2", None)
     assert machine_of("r1", {"machine": "lab"}) == machine_of("r1", {})
-
-
-def test_a_source_is_the_name_of_its_machine_which_tells_it_from_others():
+    # A source is the name of its machine which tells it from others.
     timm = machine_of("r", {"source": {"name": "timm"}, "files": ["a.csv"]})
     small, large = (
         machine_of("r", {**FACTS, "cpus_logical": cpus, "source": {"name": "cellar"}})
@@ -36,15 +30,14 @@ def test_a_source_is_the_name_of_its_machine_which_tells_it_from_others():
     assert not machine_of("r", FACTS).answers("source lab")
 
 
-def test_the_machine_of_the_newest_result_is_taken_where_none_is_named():
+def test_which_machine_is_meant():
+    # The machine of the newest result is taken where none is named.
     old, new = Machine("old", "a"), Machine("new", "b")
     newest = {old: "2025", new: "2026"}
     assert chosen(newest, None) == new
     assert chosen(newest, "old") == old
     assert chosen(newest, new.id[:5]) == new
-
-
-def test_a_name_of_none_or_of_several_machines_is_refused_with_what_there_is():
+    # A name of none or of several machines is refused with what there is.
     small, large = Machine("lab", "a", 2), Machine("lab", "a", 64)
     with pytest.raises(UsageError, match="2 machines") as several:
         chosen({small: "", large: ""}, "lab")

@@ -34,7 +34,8 @@ def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[
     return lines
 
 
-def test_eager_is_held_against_eager_of_the_same_version() -> None:
+def test_what_is_matched_with_what():
+    # Eager is held against eager of the same version.
     rows = [
         card("3090", 12.0, OLD),
         card("4090", 8.0, OLD),
@@ -47,21 +48,18 @@ def test_eager_is_held_against_eager_of_the_same_version() -> None:
         "compiled True, cuda 12.8, torch 2.9",
         "cuda 12.8, torch 2.9",
     )
-
-
-def test_a_baseline_is_chosen_by_what_the_others_ran() -> None:
+    # A baseline is chosen by what the others ran.
     rows = [card("3090", 12.0, OLD), card("3090", 9.0, NEW), card("4090", 6.0, OLD)]
     base, other = only(rows)
     assert (base.side.time_ms, other.speedup) == (12.0, 2.0)
-
-
-def test_a_pair_that_cannot_be_matched_says_what_is_not_alike() -> None:
+    # A pair that cannot be matched says what is not alike.
     rows = [card("3090", 12.0, OLD), card("4090", 4.0, NEW, compiled=True)]
     _, other = only(rows)
     assert other.differs == ("compiled False → True", "cuda 12.4 → 12.8", "torch 2.4 → 2.9")
 
 
-def test_pairs_of_one_run_come_before_pairs_of_different_runs() -> None:
+def test_which_pairs_come_first():
+    # Pairs of one run come before pairs of different runs.
     gpu = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
     first = {"run_id": "r1", "started_at": "2026-01-01 00:00:00"}
     second = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
@@ -70,17 +68,13 @@ def test_pairs_of_one_run_come_before_pairs_of_different_runs() -> None:
     base, other = only(rows)
     assert (base.side.row["run_id"], other.side.row["run_id"]) == ("r2", "r2")
     assert (base.side.older, base.side.newer) == (2, 1)
-
-
-def test_a_run_that_says_less_is_no_pair() -> None:
+    # A run that says less is no pair.
     gpu = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
     five = [row(run_id="r1", launch=n, started_at=f"2026-01-01 00:00:0{n}") for n in range(5)]
     later = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
     base, other = only([*five, row(**later), row(**later, **gpu)])
     assert (len(base.side.rows), other.side.row["run_id"]) == (5, "r2")
-
-
-def test_ours_of_older_software_stands_only_to_be_matched() -> None:
+    # Ours of older software stands only to be matched.
     old = {"conditions": {"packages": {"torch": "2.12"}}, "latency_p50_ms": 4.0}
     later = {"run_id": "r2", "started_at": "2026-02-01 00:00:00"}
     new = {"conditions": {"packages": {"torch": "2.13"}}, **later}
@@ -91,8 +85,7 @@ def test_ours_of_older_software_stands_only_to_be_matched() -> None:
     base, _ = only([row(**old), row(**new), row(**{**old, **gpu})])
     assert base.side.row["run_id"] == "r1"
 
-
-def test_what_a_submission_says_of_itself_is_no_reason_to_doubt_that_two_ran_alike() -> None:
+    # What a submission says of itself is no reason to doubt that two ran alike.
     def submitted(name: str, ms: float, by: str) -> dict[str, Any]:
         return card(name, ms, {**OLD, "Submitter": by, "Notes": f"of {by}", "System": f"S{by}"})
 
@@ -103,9 +96,7 @@ def test_what_a_submission_says_of_itself_is_no_reason_to_doubt_that_two_ran_ali
     rows.append(submitted("A", 6.0, "z"))
     base, _ = only(rows)
     assert base.side.times == (6.0,)
-
-
-def test_a_pair_of_one_run_comes_before_better_settled_samples_of_another() -> None:
+    # A pair of one run comes before better settled samples of another.
     gpu = {"hardware": "cuda", "device_name": "A card"}
     together = [row(run_id="r1", **w, quality="fixed") for w in ({}, gpu)]
     later = row(run_id="r2", started_at="2026-02-02 00:00:00", quality="converged")
@@ -113,8 +104,8 @@ def test_a_pair_of_one_run_comes_before_better_settled_samples_of_another() -> N
     assert found == {"cpu": "r1", "cuda": "r1"}
 
 
-def test_the_fastest_way_is_so_by_the_figure_that_both_have() -> None:
-    """A rate and a median say other things of one engine: only what both say is held together."""
+def test_the_fastest_engine_of_a_device():
+    # A rate and a median say other things of one engine: only what both say is held together.
     slow_by_rate = row(latency_p50_ms=4.0, latency_mean_ms=None, throughput=None, **new_of("2.9"))
     by_both = row(latency_p50_ms=3.0, latency_mean_ms=5.0, **new_of("2.4"))
     (ways,) = ways_of([launches_of([slow_by_rate, by_both])], AXES["hardware"])
@@ -125,6 +116,21 @@ def test_the_fastest_way_is_so_by_the_figure_that_both_have() -> None:
     sides = [[slow_by_rate], [by_both]]
     assert quickest(sides) == 1 == 1 - quickest(sides[::-1])
     assert (is_faster(*sides[::-1]), is_faster(*sides)) == (True, False)
+    # By ONNX a phone with an NPU was half as fast as a CPU, and by its own engine 66 times.
+    rows = [
+        device("cpu", "A board", "onnx", 24.0),
+        device("qnn", "A phone", "onnx", 42.0),
+        device("qnn", "A phone", "qnn_dlc", 0.36),
+    ]
+    _, phone = only(rows)
+    assert (phone.side.row["runtime"], phone.speedup) == ("qnn_dlc", pytest.approx(24.0 / 0.36))
+    assert phone.differs == ("engine onnx → qnn_dlc",)
+    assert (phone.side.others, phone.side.faster) == (("onnx",), ())
+    # What does not count is no fastest engine.
+    slow = device("qnn", "A phone", "onnx", 42.0)
+    useless = device("qnn", "A phone", "qnn_dlc", 0.36, quality="unusable")
+    _, phone = only([device("cpu", "A board", "onnx", 24.0), slow, useless])
+    assert phone.side.row["runtime"] == "onnx"
 
 
 def new_of(version: str) -> dict[str, Any]:
@@ -136,27 +142,8 @@ def device(hardware: str, name: str, engine: str, ms: float, **changes: Any) -> 
     return {**card(name, ms, {"engine": engine}), **ran}
 
 
-def test_a_device_stands_by_its_fastest_engine_however_unlike_that_is_the_baselines() -> None:
-    """By ONNX a phone with an NPU was half as fast as a CPU, and by its own engine 66 times."""
-    rows = [
-        device("cpu", "A board", "onnx", 24.0),
-        device("qnn", "A phone", "onnx", 42.0),
-        device("qnn", "A phone", "qnn_dlc", 0.36),
-    ]
-    _, phone = only(rows)
-    assert (phone.side.row["runtime"], phone.speedup) == ("qnn_dlc", pytest.approx(24.0 / 0.36))
-    assert phone.differs == ("engine onnx → qnn_dlc",)
-    assert (phone.side.others, phone.side.faster) == (("onnx",), ())
-
-
-def test_what_does_not_count_is_no_fastest_engine() -> None:
-    slow = device("qnn", "A phone", "onnx", 42.0)
-    useless = device("qnn", "A phone", "qnn_dlc", 0.36, quality="unusable")
-    _, phone = only([device("cpu", "A board", "onnx", 24.0), slow, useless])
-    assert phone.side.row["runtime"] == "onnx"
-
-
-def test_threads_are_matched_where_all_places_have_a_number_in_common() -> None:
+def test_numbers_of_threads():
+    # Threads are matched where all places have a number in common.
     rows = [
         *(device("cpu", "A", "ncnn", ms, threads=n) for n, ms in ((1, 129.0), (8, 30.0))),
         *(device("cpu", "B", "ncnn", ms, threads=n) for n, ms in ((1, 99.0), (8, 20.0), (16, 9.0))),
@@ -164,10 +151,7 @@ def test_threads_are_matched_where_all_places_have_a_number_in_common() -> None:
     base, other = only(rows)
     assert (base.side.row["threads"], other.side.row["threads"]) == (8, 8)
     assert (other.differs, other.side.faster) == ((), ("threads 16",))
-
-
-def test_without_threads_in_common_each_device_stands_by_its_fastest_number() -> None:
-    """A baseline of one thread stood against sixteen, of which it had been measured too."""
+    # A baseline of one thread stood against sixteen, of which it had been measured too.
     rows = [
         *(device("cpu", "A", "ncnn", ms, threads=n) for n, ms in ((1, 129.0), (16, 22.8))),
         *(device("cpu", "B", "ncnn", ms, threads=n) for n, ms in ((1, 21.1), (16, 6.1))),

@@ -32,17 +32,13 @@ class Asked:
         pytest.param(Machine("attic", "A processor", 4, 16), id="of another of its name"),
     ],
 )
-def test_no_platform_is_looked_for_where_results_are_of_another_machine(
-    machine: Machine | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_platform_is_looked_for_where_results_are_of_another_machine(machine, monkeypatch):
     monkeypatch.setattr(matrices, "Detected", Asked)
     monkeypatch.setattr(matrices, "environment", lambda: ATTIC)
     assert LocalPlatforms().absences(machine, ["openvino", "cuda"]) == {}
 
 
-def test_of_what_a_source_measured_not_even_this_machine_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_what_a_source_measured_not_even_this_machine_is_asked(monkeypatch):
     def asked() -> NoReturn:
         raise AssertionError("this machine was looked at")
 

@@ -22,7 +22,7 @@ def launches(noise: float, count: int = 20, **changes: Any) -> list[dict[str, An
     ]
 
 
-def test_each_figure_has_its_own_noise() -> None:
+def test_each_figure_has_its_own_noise():
     latency, throughput, memory = floors(launches(0.02))
     assert latency.noise == pytest.approx(0.02, rel=0.4)
     assert throughput.noise == pytest.approx(latency.noise)
@@ -33,7 +33,7 @@ def test_each_figure_has_its_own_noise() -> None:
     }
 
 
-def test_more_launches_find_smaller_changes() -> None:
+def test_more_launches_find_smaller_changes():
     latency, *_ = floors(launches(0.05))
     shown = [found for _, _, found in latency.finds() if found is not None]
     assert shown == sorted(shown, reverse=True)
@@ -41,6 +41,6 @@ def test_more_launches_find_smaller_changes() -> None:
     assert floors(launches(0.002))[0].launches_for_the_least == 5
 
 
-def test_few_or_failed_launches_have_no_floor() -> None:
+def test_few_or_failed_launches_have_no_floor():
     assert floors(launches(0.02, count=9)) == []
     assert floors([{**one, "status": "failed"} for one in launches(0.02)]) == []

@@ -30,7 +30,7 @@ def table(rows: list[dict[str, Any]], sort: str = "speed") -> Pivot:
     return found
 
 
-def test_a_platform_of_its_own_that_runs_on_the_processor_is_one_of_its_engines() -> None:
+def test_a_platform_of_its_own_that_runs_on_the_processor_is_one_of_its_engines():
     found = table([*launches(8.0), *launches(4.0, **OPENVINO), *launches(12.0, batch_size=2)])
     assert found.batches == [1, 2]
     assert [line.row["runtime"] for line in found.lines] == ["openvino", "pytorch"]
@@ -40,7 +40,7 @@ def test_a_platform_of_its_own_that_runs_on_the_processor_is_one_of_its_engines(
     assert len(pivots([*launches(8.0), *launches(4.0, **OPENVINO), other], Histories())) == 1
 
 
-def test_what_cannot_be_told_from_the_best_is_marked() -> None:
+def test_what_cannot_be_told_from_the_best_is_marked():
     noisy = [
         row(launch=n, latency_p50_ms=ms, runtime="jax") for n, ms in enumerate((4.2, 3.9, 4.4))
     ]
@@ -49,7 +49,7 @@ def test_what_cannot_be_told_from_the_best_is_marked() -> None:
     assert marks == {"pytorch": ({1}, set()), "jax": (set(), {1}), "onnxruntime": (set(), set())}
 
 
-def test_what_is_unusable_is_best_of_nothing() -> None:
+def test_what_is_unusable_is_best_of_nothing():
     found = table(
         [
             *launches(8.0),
@@ -63,7 +63,7 @@ def test_what_is_unusable_is_best_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("sort", "first"), [("speed", "int8"), ("engine", "fp32"), ("error", "fp32")]
 )
-def test_lines_are_put_in_order(sort: str, first: str) -> None:
+def test_lines_are_put_in_order(sort, first):
     narrow = launches(
         4.0, precision="int8", runtime="xint8", verification="ok", verification_error=0.02
     )
@@ -73,7 +73,7 @@ def test_lines_are_put_in_order(sort: str, first: str) -> None:
     assert {line.row["precision"]: line.error for line in found.lines}["int8"] == 0.02
 
 
-def test_a_table_as_json_says_what_is_marked() -> None:
+def test_a_table_as_json_says_what_is_marked():
     (told,) = document([table([*launches(8.0), *launches(4.0, **OPENVINO)])])
     assert (told["model"], told["batches"]) == ("bert-tiny", [1])
     (cell,) = told["lines"][0]["cells"]
@@ -81,11 +81,11 @@ def test_a_table_as_json_says_what_is_marked() -> None:
     assert "run_id" not in told
 
 
-def test_one_cell_is_no_table() -> None:
+def test_one_cell_is_no_table():
     assert pivots(launches(8.0), Histories()) == []
 
 
-def test_the_best_is_so_by_the_figure_that_is_shown() -> None:
+def test_the_best_is_so_by_the_figure_that_is_shown():
     """Three launches with a mean of 10 ms and two with a median of 4 were best beside 8 ms."""
     means = [row(launch=n, latency_p50_ms=10.0, latency_mean_ms=10.0) for n in range(3)]
     medians = [row(launch=n, latency_p50_ms=4.0, latency_mean_ms=None) for n in (3, 4)]
@@ -98,14 +98,14 @@ def test_the_best_is_so_by_the_figure_that_is_shown() -> None:
     assert mixed.cells[1].throughput is None
 
 
-def test_a_rate_and_the_time_of_a_batch_that_nobody_knows_have_no_best() -> None:
+def test_a_rate_and_the_time_of_a_batch_that_nobody_knows_have_no_best():
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 800.0}
     mean = {"latency_p50_ms": None, "latency_mean_ms": 10.0, "runtime": "onnxruntime"}
     found = pivots([row(**rate, batch_size=None), row(**mean, batch_size=None)], Histories())
     assert [line.best for one in found for line in one.lines] == [set(), set()]
 
 
-def test_a_line_is_of_one_software_where_that_can_be_and_says_where_not() -> None:
+def test_a_line_is_of_one_software_where_that_can_be_and_says_where_not():
     """A line read torch 2.4 at batch 1 and 2.9 at batch 2, unmarked."""
     theirs = {"provenance": "imported", "weights_digest": None}
     old = {**theirs, "conditions": {"torch": "2.4"}}
@@ -123,13 +123,13 @@ def test_a_line_is_of_one_software_where_that_can_be_and_says_where_not() -> Non
     assert "≠ ran otherwise than its line's smallest batch: torch 2.4 → 2.9." in notes.sentences
 
 
-def test_wrong_outputs_are_best_of_nothing() -> None:
+def test_wrong_outputs_are_best_of_nothing():
     wrong = launches(1.0, precision="int8", verification="failed")
     found = table([*launches(8.0), *launches(7.0, runtime="jax"), *wrong])
     assert {line.row["precision"] for line in found.lines} == {"fp32"}
 
 
-def test_what_is_slower_for_sure_may_not_be_as_fast_however_wide_its_interval() -> None:
+def test_what_is_slower_for_sure_may_not_be_as_fast_however_wide_its_interval():
     """902 items a second were “cannot be told from” 6,466."""
     slow = [row(launch=n, latency_p50_ms=9.0 + 4.0 * n, runtime="jax") for n in range(3)]
     quick = [row(launch=n, latency_p50_ms=1.0 + 0.3 * n) for n in range(3)]
@@ -137,7 +137,7 @@ def test_what_is_slower_for_sure_may_not_be_as_fast_however_wide_its_interval() 
     assert marks == {"pytorch": ({1}, set()), "jax": (set(), set())}
 
 
-def test_a_token_of_one_engine_is_not_held_against_an_image_of_another() -> None:
+def test_a_token_of_one_engine_is_not_held_against_an_image_of_another():
     tokens = row(
         runtime="onnxruntime",
         latency_mean_ms=9.0,

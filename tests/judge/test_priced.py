@@ -36,13 +36,13 @@ def priced(per_hour: dict[str, float], **changes: Any) -> tuple[str, float, str]
     return None if found is None else (found.name, found.per_hour, found.covers)
 
 
-def test_an_hour_s_price_over_what_an_hour_brings() -> None:
+def test_an_hour_s_price_over_what_an_hour_brings():
     assert per_million(3.6, 1000.0) == pytest.approx(1.0)
     assert per_million(0.69, 8039.0) == pytest.approx(0.02384, rel=1e-3)
     assert per_step(3.6, 250.0) == pytest.approx(0.00025)
 
 
-def test_the_most_specific_name_counts() -> None:
+def test_the_most_specific_name_counts():
     names = {"cuda": 1.0, "NVIDIA H200": 2.0, "cuda:NVIDIA H200": 3.0, "f1": 4.0, LAB.id: 5.0}
     expected = [("machine", 6.0), ("machine", 5.0), ("device", 4.0), ("device", 3.0)]
     expected += [("device", 2.0), ("platform", 1.0)]
@@ -54,13 +54,13 @@ def test_the_most_specific_name_counts() -> None:
     assert priced(prices, **CARD) is None
 
 
-def test_a_name_is_looked_for_whatever_its_case_but_never_by_a_part() -> None:
+def test_a_name_is_looked_for_whatever_its_case_but_never_by_a_part():
     assert priced({"nvidia  h200": 2.0}, **CARD) == ("nvidia  h200", 2.0, "device")
     assert priced({"H200": 2.0}, **CARD) is None
     assert priced({"NVIDIA H200 NVL": 2.0}, **CARD) is None
 
 
-def test_a_machine_s_price_is_of_the_runs_of_that_machine_alone() -> None:
+def test_a_machine_s_price_is_of_the_runs_of_that_machine_alone():
     prices = Prices({"lab": 3.6})
     rows = [row(run_id="here", throughput=1000.0), row(run_id="there", throughput=1000.0)]
     here, there = with_costs(rows, prices, {"here": LAB, "there": Machine("office")})
@@ -89,16 +89,14 @@ def priced_row(result: dict[str, Any], *given: Any) -> dict[str, object]:
         ("A processor", {"device_name": "2x A processor", "world_size": 2}, 5.0),
     ],
 )
-def test_several_devices_cost_several_times_as_much(
-    name: str, changes: dict[str, Any], per_hour: float
-) -> None:
+def test_several_devices_cost_several_times_as_much(name, changes, per_hour):
     """Processes on one CPU share it; a machine's price, and one of all eight, is of the lot."""
     found = priced({name: 2.5}, **changes)
     assert found is not None
     assert found[:2] == (name, per_hour)
 
 
-def test_a_million_of_what_the_throughput_counts() -> None:
+def test_a_million_of_what_the_throughput_counts():
     tokens = row(throughput=500.0, throughput_unit="tokens/s", batch_size=4)
     assert items_of(tokens) == "tokens"
     assert priced_row(tokens, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.0)
@@ -109,7 +107,7 @@ def test_a_million_of_what_the_throughput_counts() -> None:
     assert priced_row(bare, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.25)  # 9 ms of 4
 
 
-def test_a_training_step_costs_its_mean_time_and_inference_has_none() -> None:
+def test_a_training_step_costs_its_mean_time_and_inference_has_none():
     prices = Prices({"cpu": 3.6})
     step = priced_row(row(mode="training"), prices)[PER_STEP]
     assert step == pytest.approx(9e-6)  # 9 ms, and not the median's 8
@@ -129,17 +127,17 @@ def test_a_training_step_costs_its_mean_time_and_inference_has_none() -> None:
         {"status": "failed"},
     ],
 )
-def test_what_nobody_measured_has_no_cost(changes: dict[str, Any]) -> None:
+def test_what_nobody_measured_has_no_cost(changes):
     assert priced_row(row(**changes, cost_usd=2.0), Prices({"cpu": 3.6}), LAB) == {}
 
 
-def test_a_tail_of_latencies_says_nothing_of_a_cost() -> None:
+def test_a_tail_of_latencies_says_nothing_of_a_cost():
     tail = row(latency_p50_ms=None, latency_mean_ms=None, latency_p99_ms=9.0)
     found = priced_row(tail, Prices({"cpu": 3.6}))
     assert set(found) == {PRICE}
 
 
-def test_a_result_that_says_its_own_cost_keeps_it_in_its_own_currency() -> None:
+def test_a_result_that_says_its_own_cost_keeps_it_in_its_own_currency():
     own = row(cost_usd=7.0, throughput=1000.0)
     assert priced_row(own, None) == {PER_MILLION: 7.0}
     assert priced_row(own, Prices({"cpu": 3.6})) == {PER_MILLION: 7.0}
@@ -147,14 +145,14 @@ def test_a_result_that_says_its_own_cost_keeps_it_in_its_own_currency() -> None:
     assert euros[PER_MILLION] == pytest.approx(1.0)
 
 
-def test_rows_stay_as_they_were() -> None:
+def test_rows_stay_as_they_were():
     given = row(throughput=1000.0)
     before = dict(given)
     with_costs([given], Prices({"cpu": 3.6}), {})
     assert given == before
 
 
-def test_the_cost_of_a_place_is_the_middle_of_its_launches() -> None:
+def test_the_cost_of_a_place_is_the_middle_of_its_launches():
     prices = Prices({"cpu": 3.6})
     rows = with_costs([row(throughput=rate) for rate in (500.0, 2000.0)], prices, {})
     assert Side(("cpu",), rows).cost == pytest.approx(1.0)
@@ -168,7 +166,7 @@ def test_the_cost_of_a_place_is_the_middle_of_its_launches() -> None:
 # -- words -------------------------------------------------------------------------------
 
 
-def test_notes_name_prices_and_what_has_none() -> None:
+def test_notes_name_prices_and_what_has_none():
     prices = Prices({"cpu": 0.1, "NVIDIA H200": 2.5, "mps": 1.0})
     given = [row(), row(**CARD, world_size=2), row(hardware="rocm", device_name="MI300X")]
     rows = with_costs(given, prices, {})
@@ -180,7 +178,7 @@ def test_notes_name_prices_and_what_has_none() -> None:
     assert cost_notes(rows, None) == []
 
 
-def test_a_file_that_is_of_nothing_here_says_what_is_and_what_was_meant() -> None:
+def test_a_file_that_is_of_nothing_here_says_what_is_and_what_was_meant():
     prices = Prices({"H200": 2.5})
     rows = with_costs([row(**CARD)], prices, {})
     (said,) = nothing_priced(rows, prices)
@@ -196,7 +194,7 @@ def test_a_file_that_is_of_nothing_here_says_what_is_and_what_was_meant() -> Non
     ("value", "said"),
     [(1.2, "$1.20"), (0.035, "$0.035"), (1234.5, "$1,234.50"), (3.0, "$3.00"), (1e-5, "$0.00001")],
 )
-def test_a_price_has_cents(value: float, said: str) -> None:
+def test_a_price_has_cents(value, said):
     assert amount(value, "$") == said
 
 
@@ -210,12 +208,12 @@ def test_a_price_has_cents(value: float, said: str) -> None:
         (1.48e-6, "0.00000148"),
     ],
 )
-def test_a_cost_has_three_digits_and_no_exponent(value: float, said: str) -> None:
+def test_a_cost_has_three_digits_and_no_exponent(value, said):
     assert money(value) == said
     assert money(None) == "no data"
 
 
-def test_a_price_in_words() -> None:
+def test_a_price_in_words():
     found = price_of(row(**CARD, world_size=8), Prices({"NVIDIA H200": 2.5}, "EUR"))
     assert found is not None
     said = told_of(found, Prices({}, "EUR"))

@@ -18,7 +18,7 @@ def node(name: str, fp32: float = 100e9, bandwidth: float = 20e9) -> NodeProbes:
     return NodeProbes(name, PROCESSOR, calibration)
 
 
-def test_limits_are_the_best_of_each_kind_and_precision() -> None:
+def test_limits_are_the_best_of_each_kind_and_precision():
     names = [name for name, _ in limits_of(made_calibration(bf16=200e9))]
     assert names == [
         *("matrix product fp32", "matrix product bf16", "attention fp32"),
@@ -28,7 +28,7 @@ def test_limits_are_the_best_of_each_kind_and_precision() -> None:
     assert best["matrix product fp32"].value == 100e9
 
 
-def test_a_node_with_half_the_bandwidth_falls_out_by_that_alone() -> None:
+def test_a_node_with_half_the_bandwidth_falls_out_by_that_alone():
     found = probes_validated([node("a"), node("b"), node("c"), node("d", bandwidth=10e9)], 0.1)
     assert list(found.bad) == ["d"]
     assert [reason.partition(" on ")[0] for reason in found.bad["d"]] == [
@@ -42,7 +42,7 @@ def test_a_node_with_half_the_bandwidth_falls_out_by_that_alone() -> None:
     assert memory.unit == "B/s"
 
 
-def test_a_node_whose_launches_take_longer_falls_out() -> None:
+def test_a_node_whose_launches_take_longer_falls_out():
     probes = [node("a"), node("b"), node("c")]
     calibration = probes[2].calibration
     assert calibration is not None
@@ -60,7 +60,7 @@ def test_a_node_whose_launches_take_longer_falls_out() -> None:
     assert not launch.rates
 
 
-def test_kinds_are_not_mixed_and_two_that_differ_cannot_be_told() -> None:
+def test_kinds_are_not_mixed_and_two_that_differ_cannot_be_told():
     other = Device("cpu", "Another processor")
     slow = NodeProbes("c", other, made_calibration(other, fp32=10e9))
     found = probes_validated([node("a"), node("b", fp32=50e9), slow], 0.1)
@@ -68,7 +68,7 @@ def test_kinds_are_not_mixed_and_two_that_differ_cannot_be_told() -> None:
     assert {spread.device for spread in found.open} == {"A processor", "Another processor"}
 
 
-def test_a_node_that_cannot_be_calibrated_where_others_can_falls_out() -> None:
+def test_a_node_that_cannot_be_calibrated_where_others_can_falls_out():
     broken = NodeProbes("c", PROCESSOR, why="torch is broken")
     found = probes_validated([node("a"), node("b"), broken], 0.1)
     assert list(found.bad) == ["c"]

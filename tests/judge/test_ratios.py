@@ -18,7 +18,7 @@ def several(*medians: float, **changes: Any) -> list[dict[str, Any]]:
     return [row(launch=n, latency_p50_ms=ms, **changes) for n, ms in enumerate(medians)]
 
 
-def test_a_ratio_is_of_medians_and_its_inverse_the_other_way_round() -> None:
+def test_a_ratio_is_of_medians_and_its_inverse_the_other_way_round():
     quick, slow = several(2.0, 2.02, 1.98), several(8.0, 8.1, 7.9)
     there, back = ratio(quick, slow, Histories()), ratio(slow, quick, Histories())
     assert there is not None
@@ -32,7 +32,7 @@ def test_a_ratio_is_of_medians_and_its_inverse_the_other_way_round() -> None:
     assert there.low < 4.0 < (there.high or 0.0)
 
 
-def test_where_means_point_to_the_other_side_it_says_so() -> None:
+def test_where_means_point_to_the_other_side_it_says_so():
     calm = row(latency_p50_ms=8.0, latency_mean_ms=8.2)
     wild = row(latency_p50_ms=7.0, latency_mean_ms=10.0)
     found = ratio([wild], [calm], Histories())
@@ -47,7 +47,7 @@ def test_where_means_point_to_the_other_side_it_says_so() -> None:
     assert alike.otherwise == ""
 
 
-def test_of_single_launches_the_interval_is_of_their_samples_and_says_so() -> None:
+def test_of_single_launches_the_interval_is_of_their_samples_and_says_so():
     ends = {"latency_ci_low_ms": 7.0, "latency_ci_high_ms": 8.5}
     medians = {**ends, "latency_mean_ms": None, "throughput": None}
     found = ratio([row(**medians)], [row(**medians)], Histories())
@@ -57,14 +57,14 @@ def test_of_single_launches_the_interval_is_of_their_samples_and_says_so() -> No
     assert (math.log(found.low or 0), math.log(found.high or 0)) == pytest.approx((-reach, reach))
 
 
-def test_an_interval_that_reaches_down_to_zero_bounds_no_ratio() -> None:
+def test_an_interval_that_reaches_down_to_zero_bounds_no_ratio():
     ends = {"latency_ci_low_ms": 0.0, "latency_ci_high_ms": 9.0, "latency_mean_ms": None}
     found = ratio([row(**ends, throughput=None)], [row(**ends, throughput=None)], Histories())
     assert found is not None
     assert (found.value, found.low, found.high) == (1.0, None, None)
 
 
-def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians() -> None:
+def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians():
     narrow = {"latency_ci_low_ms": 7.99, "latency_ci_high_ms": 8.01}  # half of the steps are alike
     one = row(**narrow, latency_std_ms=8.0, effective_sample_count=19.0)  # others are not
     of_mean, of_median = (interval_within(one, by) for by in (Statistic.MEAN, Statistic.MEDIAN))
@@ -88,20 +88,18 @@ def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians() -> None:
         (None, {}, None),
     ],
 )
-def test_a_mean_stands_beside_a_median_that_it_contradicts(
-    mean: float | None, ends: dict[str, float], beside: float | None
-) -> None:
+def test_a_mean_stands_beside_a_median_that_it_contradicts(mean, ends, beside):
     assert mean_beside([row(latency_p50_ms=8.0, latency_mean_ms=mean, **ends)]) == beside
 
 
-def test_a_mean_of_several_launches_is_held_against_their_spread() -> None:
+def test_a_mean_of_several_launches_is_held_against_their_spread():
     apart = [row(latency_p50_ms=8.0 + n / 10, latency_mean_ms=9.0 + n / 10) for n in range(5)]
     assert mean_beside(apart) == pytest.approx(9.2, rel=1e-3)
     wild = [row(latency_p50_ms=ms, latency_mean_ms=ms * 1.1) for ms in (5.0, 8.0, 12.0)]
     assert mean_beside(wild) is None
 
 
-def test_launches_that_are_alike_to_the_last_digit_say_nothing_of_how_far_they_differ() -> None:
+def test_launches_that_are_alike_to_the_last_digit_say_nothing_of_how_far_they_differ():
     sides = [
         [row(launch=n, latency_mean_ms=ms, throughput=1e3 / ms) for n in (0, 1)]
         for ms in (9.0, 10.0)
@@ -111,7 +109,7 @@ def test_launches_that_are_alike_to_the_last_digit_say_nothing_of_how_far_they_d
     assert (found.low, found.high) == (None, None)
 
 
-def test_runs_differ_and_that_is_in_the_interval() -> None:
+def test_runs_differ_and_that_is_in_the_interval():
     ends = {"latency_ci_low_ms": 7.9, "latency_ci_high_ms": 8.1}
     same = ratio([row(**ends)], [row(**ends)], Histories())
     other = ratio([row(**ends)], [row(**ends, run_id="r2")], Histories())
@@ -120,7 +118,7 @@ def test_runs_differ_and_that_is_in_the_interval() -> None:
     assert (other.high or 0.0) > 1.05 > (same.high or 0.0)
 
 
-def test_an_interval_that_says_nothing_is_not_told() -> None:
+def test_an_interval_that_says_nothing_is_not_told():
     found = ratio(several(1.0, 80.0, 2.0), several(9.0, 10.0, 9.5), Histories())
     assert found is not None
     assert not found.told
@@ -130,7 +128,7 @@ def test_an_interval_that_says_nothing_is_not_told() -> None:
     assert (known.told, known.low, known.of) == (True, None, "")
 
 
-def test_what_has_no_figure_in_common_has_no_ratio() -> None:
+def test_what_has_no_figure_in_common_has_no_ratio():
     tail = row(latency_p50_ms=None, latency_mean_ms=None, latency_p90_ms=9.0)
     assert ratio([tail], [row()], Histories()) is None
     assert ratio([], [row()], Histories()) is None

@@ -31,7 +31,7 @@ def database(tmp_path: Path) -> Database:
     return made
 
 
-def test_last_is_the_newest_run_that_no_check_made(database: Database) -> None:
+def test_last_is_the_newest_run_that_no_check_made(database):
     add_run(database, "new", 3)
     add_run(database, "old", 2)
     add_run(database, "noise", 4, NOISE)
@@ -39,13 +39,13 @@ def test_last_is_the_newest_run_that_no_check_made(database: Database) -> None:
     assert only_runs(database, ["last"]) == {"run_id": ("new",)}
 
 
-def test_a_run_with_the_label_last_comes_before_the_newest(database: Database) -> None:
+def test_a_run_with_the_label_last_comes_before_the_newest(database):
     add_run(database, "old", 2, "last")
     add_run(database, "new", 3)
     assert runs_meant(database, "last") == ["old"]
 
 
-def test_the_series_of_a_run_are_a_filter(database: Database) -> None:
+def test_the_series_of_a_run_are_a_filter(database):
     add_run(database, "a", 2)
     add_run(database, "b", 3)
     assert measured_series(database, ["b"]) == {"series_key": ("s3",)}
@@ -54,7 +54,7 @@ def test_the_series_of_a_run_are_a_filter(database: Database) -> None:
 
 
 @pytest.mark.parametrize("word", ["my-llama", "my-llama/", "./my-llama", "/x/my-llama/"])
-def test_every_spelling_of_a_folder_finds_its_results(word: str) -> None:
+def test_every_spelling_of_a_folder_finds_its_results(word):
     assert "my-llama/" in filters_of([word])["model"]
     both = filters_of(["my-llama/", word])["model"]
     assert len(by_word("model", both)) == 1
@@ -70,14 +70,12 @@ def test_every_spelling_of_a_folder_finds_its_results(word: str) -> None:
         (["bert-tiny,vit-tiny", ""], ("bert-tiny", "vit-tiny")),
     ],
 )
-def test_a_files_name_with_spaces_is_one_model(typed: list[str], names: tuple[str, ...]) -> None:
+def test_a_files_name_with_spaces_is_one_model(typed, names):
     assert model_words(typed) == names
     assert set(filters_of(typed)["model"]) >= set(names)
 
 
-def test_a_folder_here_with_spaces_is_one_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_here_with_spaces_is_one_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my bert").mkdir()
     assert model_words(["my bert"]) == ("my bert",)

@@ -73,7 +73,7 @@ def of(count: int, factor: float) -> Check:
     return checked(now, single(count, 1.0), Rules(threshold=0.1))
 
 
-def test_a_thousand_single_launches_that_are_slower_are_a_regression() -> None:
+def test_a_thousand_single_launches_that_are_slower_are_a_regression():
     found = of(1143, 1.2)
     assert found.outcome is Outcome.WORSE
     assert {question.outcome for question in found.questions} == {Outcome.CANNOT_TELL}
@@ -92,7 +92,7 @@ def test_a_thousand_single_launches_that_are_slower_are_a_regression() -> None:
     assert len(said) < 10  # no reason is repeated for each of them
 
 
-def test_a_set_is_no_regression_within_the_threshold_or_what_runs_differ_by() -> None:
+def test_a_set_is_no_regression_within_the_threshold_or_what_runs_differ_by():
     assert of(1143, 1.0).outcome is Outcome.CANNOT_TELL
     assert of(1143, 1.09).outcome is Outcome.CANNOT_TELL
     assert of(4, 1.2).whole is None
@@ -101,7 +101,7 @@ def test_a_set_is_no_regression_within_the_threshold_or_what_runs_differ_by() ->
     assert (quicker.whole.answer, quicker.outcome) == (Judgement.BETTER, Outcome.CANNOT_TELL)
 
 
-def test_the_error_of_a_set_has_three_parts() -> None:
+def test_the_error_of_a_set_has_three_parts():
     """Clusters of unequal size: an analysis of variance, by hand."""
     clusters = [[0.1, 0.12, 0.14, 0.08], [0.3, 0.28], [0.2]]
     means = [np.mean(cluster) for cluster in clusters]
@@ -128,7 +128,7 @@ def test_the_error_of_a_set_has_three_parts() -> None:
     assert math.log1p(found.high) == pytest.approx(center + reach, rel=1e-6)
 
 
-def test_of_one_family_models_are_the_clusters_and_unknown_families_are_none() -> None:
+def test_of_one_family_models_are_the_clusters_and_unknown_families_are_none():
     logs = [0.2] * 10
     one = whole(logs, families=("vision",))
     assert one is not None
@@ -138,7 +138,7 @@ def test_of_one_family_models_are_the_clusters_and_unknown_families_are_none() -
     assert (unknown.clusters, unknown.by_family) == (10, True)
 
 
-def test_one_family_that_changed_is_not_the_set() -> None:
+def test_one_family_that_changed_is_not_the_set():
     """All of vision is 60 % slower and the rest as before: that says little of another set."""
     found = whole([0.47 if n % 5 == 2 else 0.0 for n in range(100)], 0.05)
     assert found is not None
@@ -147,7 +147,7 @@ def test_one_family_that_changed_is_not_the_set() -> None:
 
 
 @pytest.mark.parametrize("count", [5, 20, 200])
-def test_sets_alarm_rarely_though_runs_differ(count: int) -> None:
+def test_sets_alarm_rarely_though_runs_differ(count):
     """Runs differ by 2 %, launches by 5 %, and one launch in fifty takes 30 % longer."""
     rng = np.random.default_rng(count)
     trials, alarms = 1000, 0
@@ -160,7 +160,7 @@ def test_sets_alarm_rarely_though_runs_differ(count: int) -> None:
 
 
 @pytest.mark.parametrize("few", [1, 8, 100, 1143])
-def test_single_launches_of_a_large_set_alarm_no_more_often_than_one(few: int) -> None:
+def test_single_launches_of_a_large_set_alarm_no_more_often_than_one(few):
     """Without a change, and one launch in fifty takes 30 % longer: at most 1 % of checks alarm."""
     now = [row(model=f"m{n}", latency_p50_ms=8.0, run_id="r2") for n in range(few)]
     before = [row(model=f"m{n}", latency_p50_ms=8.0) for n in range(few)]

@@ -29,7 +29,7 @@ def printed(*rows: dict[str, Any]) -> str:
     return stream.getvalue()
 
 
-def test_a_pivot_has_a_table_for_each_number_and_its_heading_says_it() -> None:
+def test_a_pivot_has_a_table_for_each_number_and_its_heading_says_it():
     one = [row(**TRAINED), row(**TRAINED, runtime="jax", latency_p50_ms=9.0)]
     two = [row(**SHARED, options={"strategy": name}) for name in ("ddp", "fsdp2")]
     text = printed(*one, *two)
@@ -40,7 +40,7 @@ def test_a_pivot_has_a_table_for_each_number_and_its_heading_says_it() -> None:
     assert "2 devices" in printed(*card)
 
 
-def test_a_matrix_names_a_way_of_several_processes_and_holds_like_against_like() -> None:
+def test_a_matrix_names_a_way_of_several_processes_and_holds_like_against_like():
     options = {"strategy": "ddp"}
     rows = [
         tried(throughput=100.0),
@@ -52,7 +52,7 @@ def test_a_matrix_names_a_way_of_several_processes_and_holds_like_against_like()
     assert line.cells["cuda"].speed == 1.5
 
 
-def test_a_summary_says_processes_of_a_cpu_and_devices_of_gpus() -> None:
+def test_a_summary_says_processes_of_a_cpu_and_devices_of_gpus():
     def said(*rows: dict[str, Any]) -> str:
         told = [dict(entry, case_id=str(n), sample_count=30) for n, entry in enumerate(rows)]
         lines = summary(told, points(told), Histories())
@@ -65,7 +65,7 @@ def test_a_summary_says_processes_of_a_cpu_and_devices_of_gpus() -> None:
     assert "batch 16, 2 devices:" in said(*cards)
 
 
-def test_a_roof_is_of_one_device() -> None:
+def test_a_roof_is_of_one_device():
     counted = {"flops": 8e9, "bytes_moved": 1e8, "latency_p50_ms": 8.0}
 
     roofs = [

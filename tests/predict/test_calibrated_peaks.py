@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from made_up_cases import made_case
@@ -37,50 +36,42 @@ def limits(
     return {(platform, name): measured}
 
 
-def test_measured_peaks_go_before_a_middle_device() -> None:
+def test_whose_peaks_go_first():
+    # Measured peaks go before a middle device.
     calibrated = limits(fp32=250e9)
     assert facts_for(HERE).fp32 == 1.0
     facts = facts_for(HERE, calibrated)
     assert (facts.fp32, facts.bandwidth, facts.source) == (0.25, 20.0, "measured 2026-03-04")
     assert not peaks_are_known(HERE)
     assert peaks_are_known(HERE, calibrated)
-
-
-def test_measured_peaks_go_before_a_vendors() -> None:
+    # Measured peaks go before a vendors.
     calibrated = limits("cuda", CARD.device, fp32=50e12, bf16=700e12)
     assert facts_for(CARD).peak("bf16") == 989.5
     assert facts_for(CARD, calibrated).peak("bf16") == 700.0
     assert facts_for(replace(CARD, precision="amp-bf16"), calibrated).peak("amp-bf16") == 700.0
     assert facts_for(replace(CARD, precision="fp32"), calibrated).peak("fp32") == 50.0
-
-
-def test_another_device_and_another_platform_keep_theirs() -> None:
+    # Another device and another platform keep theirs.
     calibrated = limits("cuda", CARD.device, fp32=50e12)
     for place in (HERE, replace(CARD, device="NVIDIA H200"), replace(CARD, hardware="rocm")):
         assert facts_for(place, calibrated) == facts_for(place)
 
 
-def test_engines_on_the_same_cpu_have_its_peaks() -> None:
+def test_peaks_of_engines_and_precisions():
+    # Engines on the same cpu have its peaks.
     calibrated = limits(fp32=250e9)
     openvino = replace(HERE, hardware="openvino", runtime="openvino")
     assert facts_for(openvino, calibrated).fp32 == 0.25
-
-
-def test_what_pytorch_multiplies_slowly_another_engine_widens() -> None:
-    """fp16 without a unit for it: 1 % of fp32 in PyTorch, fp32 in ONNX Runtime."""
+    # fp16 without a unit for it: 1 % of fp32 in PyTorch, fp32 in ONNX Runtime.
     calibrated = limits(fp32=250e9, fp16=2e9)
     half = replace(HERE, precision="fp16")
     assert facts_for(half, calibrated).peak("fp16") == pytest.approx(0.002)
     other = replace(half, runtime="onnxruntime")
     assert facts_for(other, calibrated).peak("fp16") == 0.25
-
-
-def test_a_precision_that_was_not_measured_meets_the_fp32_peak() -> None:
     int8 = replace(HERE, precision="int8")
     assert facts_for(int8, limits(fp32=250e9)).peak("int8") == 0.25
 
 
-def test_terms_of_time_are_at_the_measured_peaks() -> None:
+def test_terms_of_time_are_at_the_measured_peaks():
     case = made_case(1, HERE)
     middle, measured = (time_terms([case], known)[0] for known in ({}, limits(fp32=250e9)))
     assert measured[0] == pytest.approx(4 * middle[0])  # 1.0 and 0.25 TFLOP/s
@@ -95,7 +86,7 @@ def answered(database: Database | None, place: CaseConfiguration) -> PredictionA
     return answer([case], known.of, known.stored.cases, traces, known.calibrated)
 
 
-def test_a_calibrated_device_is_no_middle_one_and_its_basis_says_so(tmp_path: Path) -> None:
+def test_a_calibrated_device_is_no_middle_one_and_its_basis_says_so(tmp_path):
     before = answered(None, HERE)
     assert any(note.startswith("no peaks of A processor") for note in before.notes)
     assert before.figures[0]["basis"] == "peaks of a typical device"
@@ -106,14 +97,14 @@ def test_a_calibrated_device_is_no_middle_one_and_its_basis_says_so(tmp_path: Pa
     assert after.figures[0]["latency_ms"] > 3 * before.figures[0]["latency_ms"]
 
 
-def test_another_device_of_that_database_is_still_a_middle_one(tmp_path: Path) -> None:
+def test_another_device_of_that_database_is_still_a_middle_one(tmp_path):
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration())
     elsewhere = answered(database, replace(HERE, device="Another"))
     assert any(note.startswith("no peaks of Another") for note in elsewhere.notes)
     assert elsewhere.figures[0]["basis"] == "peaks of a typical device"
 
 
-def test_several_devices_without_peaks_are_counted_and_a_document_names_them() -> None:
+def test_several_devices_without_peaks_are_counted_and_a_document_names_them():
     traces = Traces(trace=False)
     known = predictors_of(None, traces)
     places = [
@@ -132,7 +123,7 @@ def test_several_devices_without_peaks_are_counted_and_a_document_names_them() -
     assert alone.brief_notes == alone.notes
 
 
-def test_a_kept_predictor_is_fitted_anew_after_a_calibration(tmp_path: Path) -> None:
+def test_a_kept_predictor_is_fitted_anew_after_a_calibration(tmp_path):
     rows = [{"batch_size": n, "latency_mean_ms": 2.0 + n} for n in range(1, 5)]
     database = measured_store(tmp_path / "db.duckdb", *rows)
     kept = Traces(tmp_path / "traces")
@@ -148,7 +139,7 @@ def test_a_kept_predictor_is_fitted_anew_after_a_calibration(tmp_path: Path) -> 
     assert not predictors_of(database, kept).fitted
 
 
-def test_a_calibration_of_the_same_limits_teaches_nothing_new(tmp_path: Path) -> None:
+def test_a_calibration_of_the_same_limits_teaches_nothing_new(tmp_path):
     rows = [{"batch_size": n, "latency_mean_ms": 2.0 + n} for n in range(1, 5)]
     database = measured_store(tmp_path / "db.duckdb", *rows)
     kept = Traces(tmp_path / "traces")
@@ -158,7 +149,7 @@ def test_a_calibration_of_the_same_limits_teaches_nothing_new(tmp_path: Path) ->
     assert not predictors_of(database, kept).fitted
 
 
-def test_a_calibrated_card_without_a_document_can_be_predicted(tmp_path: Path) -> None:
+def test_a_calibrated_card_without_a_document_can_be_predicted(tmp_path):
     card = Device("cuda", "A card of 2031")
     database = calibrated_store(
         tmp_path / "a.duckdb", made_calibration(card, fp32=90e12, bandwidth=3e12)

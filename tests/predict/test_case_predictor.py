@@ -35,7 +35,8 @@ def error(predictor: CasePredictor, *cases: object) -> np.ndarray:
     return np.abs(np.log(predicted / np.array([true_ms(entry) for entry in traced])))
 
 
-def test_a_sum_finds_the_factors_of_its_terms() -> None:
+def test_a_sum_finds_the_factors_of_its_terms():
+    # A sum finds the factors of its terms.
     rng = np.random.default_rng(1)
     terms = np.exp(rng.normal(0, 1.5, (300, 3)))
     factors = np.array([0.5, 2.0, 8.0])
@@ -43,31 +44,24 @@ def test_a_sum_finds_the_factors_of_its_terms() -> None:
     logs[:5] += 3.0  # outliers move nothing
     found = fit_sum(terms, logs, np.ones(3))
     assert np.exp(found.theta) == pytest.approx(factors, rel=0.1)
-
-
-def test_terms_that_nothing_was_measured_of_stay_where_they_are_usual() -> None:
+    # Terms that nothing was measured of stay where they are usual.
     terms = np.column_stack([np.linspace(1, 9, 40), np.zeros(40)])
     found = fit_sum(terms, np.log(4 * terms[:, 0]), np.array([2.0, 5.0]))
     assert np.exp(found.theta)[1] == pytest.approx(5.0)
     assert np.exp(found.theta)[0] == pytest.approx(4.0, rel=0.05)
 
 
-def test_an_unseen_model_is_predicted_from_the_others(fitted: CasePredictor) -> None:
+def test_unseen_models_and_batches(fitted):
+    # An unseen model is predicted from the others.
     unseen = [made_case(number, place) for number in (31, 36, 41) for place in (HERE, THERE)]
     assert error(fitted, *unseen).max() < 0.35
     assert np.median(error(fitted, *unseen)) < 0.15
-
-
-def test_a_model_at_another_batch_is_predicted_better_than_an_unseen_one(
-    fitted: CasePredictor,
-) -> None:
+    # A model at another batch is predicted better than an unseen one.
     known = [made_case(number, HERE, 2) for number in range(12)]
     unseen = [made_case(number, HERE, 2) for number in range(24, 36)]
     assert error(fitted, *known).mean() < 0.06
     assert error(fitted, *known).mean() < error(fitted, *unseen).mean()
-
-
-def test_each_prediction_says_what_it_rests_on(fitted: CasePredictor) -> None:
+    # Each prediction says what it rests on.
     gpu = CaseConfiguration("cuda", "NVIDIA H100 80GB HBM3", "pytorch", "fp32", "inference")
     half = replace(HERE, precision="bf16")
     cases = [
@@ -85,14 +79,13 @@ def test_each_prediction_says_what_it_rests_on(fitted: CasePredictor) -> None:
     assert fitted.bases([made_case(1, HERE, 4).case]) == [Basis.MEASURED]
 
 
-def test_a_model_that_was_measured_in_one_engine_is_known_in_another_that_was_measured() -> None:
+def test_how_uncertain_an_engine_or_a_model_is():
+    # A model that was measured in one engine is known in another that was measured.
     measured, traced = measured_cases()
     some = [m for m in measured if m.case.model != "model-2" or m.case.configuration == HERE]
     predictor = predictor_of(some, traced, "latency").fit()
     assert predictor.bases([made_case(2, THERE).case]) == [Basis.ELSEWHERE]
-
-
-def test_a_configuration_that_was_never_measured_is_as_uncertain_as_one_left_out_whole() -> None:
+    # A configuration that was never measured is as uncertain as one left out whole.
     measured, traced = measured_cases()
     predictor = predictor_of(measured, traced, "latency").fit()
     process = predictor.process
@@ -102,9 +95,7 @@ def test_a_configuration_that_was_never_measured_is_as_uncertain_as_one_left_out
     errors = np.sort(np.abs(process.residual - mean) / np.sqrt(variance))
     inside = np.mean(errors <= predictor.widths[Basis.OTHER_CONFIGURATIONS])
     assert 0.85 <= inside <= 0.95
-
-
-def test_that_a_model_is_unlike_is_not_known_where_it_is_left_out() -> None:
+    # That a model is unlike is not known where it is left out.
     measured, traced = measured_cases()
     strange = [
         replace(entry, latency_ms=12 * (entry.latency_ms or 0.0))
@@ -121,7 +112,7 @@ def test_that_a_model_is_unlike_is_not_known_where_it_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("differs", [0.0, 0.4])
-def test_that_a_model_is_unlike_in_an_engine_holds_in_its_other_precisions(differs: float) -> None:
+def test_that_a_model_is_unlike_in_an_engine_holds_in_its_other_precisions(differs):
     measured, traced = measured_cases()
     narrow = replace(THERE, precision="int8")
     strange = {"model-3", "model-7", "model-11"}
@@ -152,7 +143,7 @@ def test_that_a_model_is_unlike_in_an_engine_holds_in_its_other_precisions(diffe
         assert answer.low[place] <= entry.latency_ms <= answer.high[place]
 
 
-def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> None:
+def test_nine_in_ten_lie_inside_of_their_intervals(fitted):
     scores = own_scores(own_cases({"latency": fitted}))["latency"]
     assert scores["n"] == 96
     assert scores["models"] == 24
@@ -160,14 +151,13 @@ def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> Non
     assert 80 <= scores["coverage90"] <= 99
 
 
-def test_nothing_measured_gives_peaks_and_a_wide_interval() -> None:
+def test_what_rests_on_peaks_and_on_other_platforms():
+    # Nothing measured gives peaks and a wide interval.
     empty = predictor_of([], {}, "latency").fit()
     answer = empty.predict(CaseFeatures.of([made_case(1)], "latency"))
     assert answer.basis == (Basis.PEAKS,)
     assert answer.high[0] / answer.low[0] == pytest.approx(np.exp(2.2))
-
-
-def test_results_of_other_platforms_do_not_move_what_rests_on_peaks() -> None:
+    # Results of other platforms do not move what rests on peaks.
     card = CaseConfiguration("cuda", "NVIDIA A100-SXM4-80GB", "pytorch", "fp32", "inference")
     asked = CaseFeatures.of([made_case(30, card, 8)], "latency")
     measured, traced = measured_cases(models=7, batches=(1, 8))
@@ -183,9 +173,7 @@ def test_results_of_other_platforms_do_not_move_what_rests_on_peaks() -> None:
         assert found.value == pytest.approx(nothing.value)
         assert found.low == pytest.approx(nothing.low)
         assert found.high == pytest.approx(nothing.high)
-
-
-def test_other_platforms_that_a_figure_shares_with_are_named() -> None:
+    # Other platforms that a figure shares with are named.
     card = CaseConfiguration("cuda", "A card", "pytorch", "fp32", "inference")
     learned = [made_case(1).case, made_case(1, card).case]
     figure = {"hardware": "cuda", "basis": Basis.OTHER_MODELS, "rests_on": ["measured"]}
@@ -196,7 +184,7 @@ def test_other_platforms_that_a_figure_shares_with_are_named() -> None:
     assert not _platform_notes([of_peaks], learned)  # type: ignore[list-item]
 
 
-def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> None:
+def test_groups_left_out_in_closed_form_are_as_conditioned_without_them():
     measured, traced = measured_cases(models=6)
     features = CaseFeatures.of([traced[entry.case] for entry in measured], "latency")
     residual = np.random.default_rng(0).normal(0, 0.2, len(features))
@@ -213,7 +201,8 @@ def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> Non
     assert variance[group] == pytest.approx(spread)
 
 
-def test_what_to_measure_first_lowers_what_is_not_known_most(fitted: CasePredictor) -> None:
+def test_what_to_measure_first(fitted):
+    # What to measure first lowers what is not known most.
     gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
     features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
     made = plan(features, fitted, 3, costs(8))
@@ -223,17 +212,7 @@ def test_what_to_measure_first_lowers_what_is_not_known_most(fitted: CasePredict
     assert len({entry.case for entry in planned}) == 3
     assert "--hardware cuda --framework pytorch --precision fp32" in planned[0].command
     assert len(plan(features.only(np.arange(2)), fitted, 5, costs(2)).measurements) == 2
-
-
-def costs(
-    number: int, step: float = 0.1, memory: float = 1e9, room: float | None = 2e9
-) -> MeasurementCosts:
-    """Of cases that take as long as each other."""
-    steps = [SecondsRange(step / 2, step, step * 2)] * number
-    return MeasurementCosts(steps, [memory] * number, [room] * number, [10**6] * number)
-
-
-def test_what_takes_minutes_or_does_not_fit_is_not_measured(fitted: CasePredictor) -> None:
+    # What takes minutes or does not fit is not measured.
     gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
     features = CaseFeatures.of([made_case(n, gpu) for n in range(6)], "latency")
     quick, slow, large = costs(1), costs(1, step=90.0), costs(1, memory=3e9)
@@ -251,18 +230,12 @@ def test_what_takes_minutes_or_does_not_fit_is_not_measured(fitted: CasePredicto
         " more memory than there is: model-2."
     )
     assert made.before == plan(features, fitted, 1, costs(6)).before  # they are asked about still
-
-
-def test_where_memory_is_not_known_nothing_is_left_out(fitted: CasePredictor) -> None:
+    # Where memory is not known nothing is left out.
     features = CaseFeatures.of([made_case(40)], "latency")
     made = plan(features, fitted, 1, costs(1, memory=9e12, room=None))
     assert len(made.measurements) == 1
     assert made.left_out == ""
-
-
-def test_what_is_quickly_measured_goes_first_where_it_teaches_as_much(
-    fitted: CasePredictor,
-) -> None:
+    # What is quickly measured goes first where it teaches as much.
     gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
     features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
     alike = plan(features, fitted, 1, costs(8)).measurements[0]
@@ -278,7 +251,16 @@ def test_what_is_quickly_measured_goes_first_where_it_teaches_as_much(
     assert made.seconds.low < together < made.seconds.high
 
 
-def test_a_model_that_is_unlike_the_others_in_an_engine_says_nothing_of_them() -> None:
+def costs(
+    number: int, step: float = 0.1, memory: float = 1e9, room: float | None = 2e9
+) -> MeasurementCosts:
+    """Of cases that take as long as each other."""
+    steps = [SecondsRange(step / 2, step, step * 2)] * number
+    return MeasurementCosts(steps, [memory] * number, [room] * number, [10**6] * number)
+
+
+def test_engines_with_sums_of_their_own():
+    # A model that is unlike the others in an engine says nothing of them.
     measured, traced = measured_cases()
     odd = {("model-3", THERE), ("model-8", THERE)}
     strange = [
@@ -295,9 +277,7 @@ def test_a_model_that_is_unlike_the_others_in_an_engine_says_nothing_of_them() -
     itself = made_case(3, THERE, 2)
     predicted = predictor.predict(CaseFeatures.of([itself], "latency")).value[0]
     assert predicted == pytest.approx(12 * true_ms(itself), rel=0.25)
-
-
-def test_engines_that_hold_weights_otherwise_have_sums_of_their_own() -> None:
+    # Engines that hold weights otherwise have sums of their own.
     measured, traced = measured_cases()
     terms = memory_terms([traced[entry.case] for entry in measured])
     copies = {HERE: 10.0, THERE: 90.0}
@@ -308,9 +288,7 @@ def test_engines_that_hold_weights_otherwise_have_sums_of_their_own() -> None:
     predictor = predictor_of(held, traced, "memory").fit()
     factors = {place: np.exp(predictor.rooflines.of[place].theta)[0] for place in copies}
     assert factors[THERE] > 1.5 * factors[HERE]
-
-
-def test_attention_scores_and_tables_of_embeddings_are_terms_of_memory() -> None:
+    # Attention scores and tables of embeddings are terms of memory.
     attention = OperatorSignature("sdpa", 1, 1, 0, 1, 1500, 1500, 64, 6, 0, 1)
     product = OperatorSignature("lin", 1, 1, 3 * 2**20, 1, 1, 1, 1, 1, 1, 1)
     passed = PassTrace([(attention, 4), (product, 1)], 5 * 2**20, 4 * 2**20)
@@ -321,7 +299,7 @@ def test_attention_scores_and_tables_of_embeddings_are_terms_of_memory() -> None
     assert scores == pytest.approx(2 * 4 * 6 * 1500 * 1500 / 2**20)
 
 
-def test_many_cases_at_once_are_predicted_as_each_part_alone(fitted: CasePredictor) -> None:
+def test_many_cases_at_once_are_predicted_as_each_part_alone(fitted):
     """The covariance that is put together in one pass is the sum of the kernel's parts."""
     elsewhere = CaseConfiguration("cuda", "a card", "pytorch", "fp16", "inference")
     cases = [

@@ -24,9 +24,7 @@ def refusal(path: Path, image: int | None = None) -> str:
 
 
 @pytest.mark.parametrize(("batch", "fixed"), [(-1, None), (4, 4)])
-def test_a_tensorflow_lite_model_is_counted_an_item_at_a_time(
-    tmp_path: Path, batch: int, fixed: int | None
-) -> None:
+def test_a_tensorflow_lite_model_is_counted_an_item_at_a_time(tmp_path, batch, fixed):
     pytest.importorskip("ai_edge_litert")
     import tflite_model
 
@@ -36,7 +34,7 @@ def test_a_tensorflow_lite_model_is_counted_an_item_at_a_time(
     assert model.spec.parameters == 16 * 32 + 32 + 32 * 4 + 4
 
 
-def test_an_ncnn_network_is_counted_at_its_own_sizes_or_those_that_are_said(tmp_path: Path) -> None:
+def test_an_ncnn_network_is_counted_at_its_own_sizes_or_those_that_are_said(tmp_path):
     pytest.importorskip("ncnn")
     import ncnn_model
 
@@ -53,7 +51,7 @@ def test_an_ncnn_network_is_counted_at_its_own_sizes_or_those_that_are_said(tmp_
     assert "free.bin" in refusal(free, 8)
 
 
-def test_engine_files_that_are_none_say_what_they_are(tmp_path: Path) -> None:
+def test_engine_files_that_are_none_say_what_they_are(tmp_path):
     for name, words in (
         ("m.tflite", "no TensorFlow Lite model"),
         ("m.param", "begins as a pickle"),

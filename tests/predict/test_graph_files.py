@@ -71,14 +71,14 @@ def agrees(found: PassTrace, known: PassTrace) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_an_onnx_graph_multiplies_what_the_tracer_saw(model: str, tmp_path: Path) -> None:
+def test_an_onnx_graph_multiplies_what_the_tracer_saw(model, tmp_path):
     folder = made(model).folder
     alone = shutil.copy(folder / "model.onnx", tmp_path)  # weights beside it are not there
     agrees(passed(Path(alone)), traced(model, tmp_path))
 
 
 @pytest.mark.parametrize("model", ["bert-tiny", "resnet-tiny"])
-def test_an_openvino_graph_does_too(model: str, tmp_path: Path) -> None:
+def test_an_openvino_graph_does_too(model, tmp_path):
     kept = made(model, "ir")
     found, known = passed(kept.folder / kept.manifest.file), traced(model, tmp_path)
     assert macs_of(found) == macs_of(known)
@@ -107,7 +107,7 @@ def exported(path: Path) -> Path:
     return path
 
 
-def test_a_program_of_torch_export_is_read_as_json_at_other_sizes(tmp_path: Path) -> None:
+def test_a_program_of_torch_export_is_read_as_json_at_other_sizes(tmp_path):
     taken = passed(exported(tmp_path / "block.pt2"), sequence=10)
     assert macs_of(taken) == {"lin": 2 * 10 * 8 * 16, "sdpa": 2 * 10 * 10 * (8 + 8)}
     assert taken.weights == 8 * 16 + 16 + 16 * 8 + 8
@@ -150,7 +150,7 @@ def linear(shape: list[Any]) -> onnx.ModelProto:
     return graph([helper.make_node("MatMul", ["x", "w"], ["y"])], shape, {"w": weight})
 
 
-def test_a_free_dimension_is_bound_by_an_option_or_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_free_dimension_is_bound_by_an_option_or_refused_by_its_name(tmp_path):
     path = saved(linear(["batch", "seq_len", 8]), tmp_path)
     assert macs_of(passed(path, sequence=7)) == {"lin": 7 * 8 * 4}
     with pytest.raises(UsageError, match="'seq_len' of its input x is free") as caught:
@@ -161,7 +161,7 @@ def test_a_free_dimension_is_bound_by_an_option_or_refused_by_its_name(tmp_path:
         file_model(str(cached), [Shapes(1, sequence=8)])
 
 
-def test_each_of_several_sizes_has_a_pass(tmp_path: Path) -> None:
+def test_each_of_several_sizes_has_a_pass(tmp_path):
     path = saved(linear(["batch", "seq_len", 8]), tmp_path)
     model = file_model(str(path), [Shapes(1, sequence=4), Shapes(1, sequence=8)])
     spec: ModelSpec = model.spec
@@ -170,13 +170,13 @@ def test_each_of_several_sizes_has_a_pass(tmp_path: Path) -> None:
         assert macs_of(model.at(Shapes(1, sequence=length))["forward"]) == {"lin": length * 32}
 
 
-def test_a_fixed_batch_is_counted_an_item_at_a_time(tmp_path: Path) -> None:
+def test_a_fixed_batch_is_counted_an_item_at_a_time(tmp_path):
     model: FileModel = file_model(str(saved(linear([4, 6, 8]), tmp_path)), [Shapes(1)])
     assert model.batch == 4
     assert macs_of(model.at(Shapes(1))["forward"]) == {"lin": 6 * 8 * 4}
 
 
-def test_work_that_grows_with_the_square_of_the_batch_is_refused(tmp_path: Path) -> None:
+def test_work_that_grows_with_the_square_of_the_batch_is_refused(tmp_path):
     """65,536 items, each compared with each other, were predicted in 1.3 ms on an H100."""
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
@@ -187,7 +187,7 @@ def test_work_that_grows_with_the_square_of_the_batch_is_refused(tmp_path: Path)
     assert fixed.batch == 4
 
 
-def test_operators_that_no_rule_counts_are_named(tmp_path: Path) -> None:
+def test_operators_that_no_rule_counts_are_named(tmp_path):
     nodes = [
         helper.make_node("NonZero", ["x"], ["n"]),
         helper.make_node("Odd", ["x"], ["y"], domain="com.example"),
@@ -197,7 +197,7 @@ def test_operators_that_no_rule_counts_are_named(tmp_path: Path) -> None:
         file_model(str(path), [Shapes(1)])
 
 
-def test_a_shape_that_depends_on_values_names_the_operator(tmp_path: Path) -> None:
+def test_a_shape_that_depends_on_values_names_the_operator(tmp_path):
     nodes = [
         helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
         helper.make_node("Cast", ["s"], ["i"], to=TensorProto.INT64),
@@ -209,9 +209,7 @@ def test_a_shape_that_depends_on_values_names_the_operator(tmp_path: Path) -> No
         file_model(str(path), [Shapes(1)])
 
 
-def test_a_softmax_between_products_that_something_else_reads_stays_in_parts(
-    tmp_path: Path,
-) -> None:
+def test_a_softmax_between_products_that_something_else_reads_stays_in_parts(tmp_path):
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
         helper.make_node("MatMul", ["x", "t"], ["scores"]),
@@ -244,9 +242,7 @@ class Hostile:
         return os.mkdir, ("unpickled",)
 
 
-def test_pickles_are_refused_and_never_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pickles_are_refused_and_never_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("m.pt", "m.pt2", "m.onnx", "m.xml"):
         (tmp_path / name).write_bytes(pickle.dumps(Hostile()))
@@ -257,7 +253,7 @@ def test_pickles_are_refused_and_never_read(
     assert not (tmp_path / "unpickled").exists()
 
 
-def test_files_of_no_graph_say_what_they_are(tmp_path: Path) -> None:
+def test_files_of_no_graph_say_what_they_are(tmp_path):
     whole = linear(["batch", 6, 8]).SerializeToString()
     (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
     assert "is not predicted" in refusal(tmp_path / "cut.onnx")
@@ -275,12 +271,12 @@ def test_files_of_no_graph_say_what_they_are(tmp_path: Path) -> None:
     assert "no such file" in refusal(tmp_path / "absent.onnx")
 
 
-def test_absurd_sizes_are_refused(tmp_path: Path) -> None:
+def test_absurd_sizes_are_refused(tmp_path):
     model = linear([2**40, 2**20, 8])
     assert "no machine" in refusal(saved(model, tmp_path))
 
 
-def test_a_program_of_another_make_is_refused(tmp_path: Path) -> None:
+def test_a_program_of_another_make_is_refused(tmp_path):
     for content in ("{}", '{"graph_module": 3}', "[", '{"graph_module": {"graph": {}}}'):
         with zipfile.ZipFile(tmp_path / "p.pt2", "w") as archive:
             archive.writestr("p/models/model.json", content)
@@ -291,7 +287,7 @@ def test_a_program_of_another_make_is_refused(tmp_path: Path) -> None:
 # -- configs
 
 
-def test_a_packed_program_whose_bytes_are_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_packed_program_whose_bytes_are_damaged_is_refused(tmp_path):
     path = tmp_path / "p.pt2"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/models/model.json", json.dumps({"some": list(range(999))}))
@@ -302,7 +298,7 @@ def test_a_packed_program_whose_bytes_are_damaged_is_refused(tmp_path: Path) -> 
         opened(path, TORCH_EXPORT)
 
 
-def test_a_folder_with_a_config_is_traced(tmp_path: Path) -> None:
+def test_a_folder_with_a_config_is_traced(tmp_path):
     config = {
         "architectures": ["BertModel"], "model_type": "bert", "hidden_size": 32,
         "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64,
@@ -324,7 +320,7 @@ def test_a_folder_with_a_config_is_traced(tmp_path: Path) -> None:
     assert (itself.spec.id, itself.digest) == (file, model.digest)
 
 
-def test_configs_that_say_too_little_are_refused(tmp_path: Path) -> None:
+def test_configs_that_say_too_little_are_refused(tmp_path):
     assert "config.json" in refusal(tmp_path)
     for content, words in (
         ("{", "no JSON"), ("[]", "no object"), ("{}", "names no architecture"),
@@ -336,7 +332,7 @@ def test_configs_that_say_too_little_are_refused(tmp_path: Path) -> None:
         assert words in refusal(tmp_path)
 
 
-def test_names_of_models_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_models_are_no_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert not names_a_file("no-such-model")
     assert names_a_file("model.onnx")

@@ -55,14 +55,14 @@ def openvino_file(folder: Path, body: str) -> Path:
 @pytest.mark.parametrize(
     ("shape", "says"), [([0, 3], "Dimension 0 of its input x is 0"), ([1, -3], "x is -3")]
 )
-def test_a_size_below_one_is_no_free_one(tmp_path: Path, shape: list[int], says: str) -> None:
+def test_a_size_below_one_is_no_free_one(tmp_path, shape, says):
     path = onnx_file(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], shape)
     assert says in refusal(path)
     with pytest.raises(UntracedError, match="none is below 1"):
         FileInput("x", ("batch", 0))
 
 
-def test_a_weight_of_a_size_below_zero_is_refused(tmp_path: Path) -> None:
+def test_a_weight_of_a_size_below_zero_is_refused(tmp_path):
     path = onnx_file(tmp_path, [helper.make_node("Add", ["x", "w"], ["y"])], [1, 3])
     model = onnx.load(str(path))
     model.graph.initializer.append(TensorProto(name="w", data_type=1, dims=[-3]))
@@ -70,7 +70,7 @@ def test_a_weight_of_a_size_below_zero_is_refused(tmp_path: Path) -> None:
     assert "below 0" in refusal(path)
 
 
-def test_a_graph_that_runs_in_a_circle_names_where(tmp_path: Path) -> None:
+def test_a_graph_that_runs_in_a_circle_names_where(tmp_path):
     nodes = [
         helper.make_node("Add", ["x", "b"], ["a"]),
         helper.make_node("Relu", ["a"], ["b"]),
@@ -80,7 +80,7 @@ def test_a_graph_that_runs_in_a_circle_names_where(tmp_path: Path) -> None:
     assert says.startswith("Its operator Add reads 'b', which nothing before it gives")
 
 
-def test_a_program_that_reads_what_nothing_gives_names_it(tmp_path: Path) -> None:
+def test_a_program_that_reads_what_nothing_gives_names_it(tmp_path):
     values = {name: {"dtype": 7, "sizes": [{"as_int": 2}, {"as_int": 3}]} for name in "xyb"}
     node = {
         "target": "torch.ops.aten.add.Tensor",
@@ -106,12 +106,12 @@ def test_a_program_that_reads_what_nothing_gives_names_it(tmp_path: Path) -> Non
         ("<project><name>p</name></project>", "It is XML, and no OpenVINO graph."),
     ],
 )
-def test_xml_without_layers_is_said_to_have_none(tmp_path: Path, body: str, says: str) -> None:
+def test_xml_without_layers_is_said_to_have_none(tmp_path, body, says):
     pytest.importorskip("openvino")
     assert refusal(openvino_file(tmp_path, body)) == says
 
 
-def test_an_input_without_a_tensor_name_is_called_by_its_layers(tmp_path: Path) -> None:
+def test_an_input_without_a_tensor_name_is_called_by_its_layers(tmp_path):
     pytest.importorskip("openvino")
     layers = (
         f'{_PARAMETER}<layer id="1" name="r" type="ReLU" version="opset1">{_IN}{_OUT}</layer>'
@@ -125,7 +125,7 @@ def test_an_input_without_a_tensor_name_is_called_by_its_layers(tmp_path: Path) 
     assert entry["operators"] == 1
 
 
-def test_readers_say_alike_what_no_rule_counts_and_what_weights_are_stored_in() -> None:
+def test_readers_say_alike_what_no_rule_counts_and_what_weights_are_stored_in():
     with pytest.raises(UntracedError, match=r"^No rule counts its operators A, B, C, D, E and 2 m"):
         refuse_uncounted("GABACDEF")
     refuse_uncounted([])

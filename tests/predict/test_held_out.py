@@ -30,7 +30,8 @@ def errors(unseen: float = np.log(0.2)) -> HeldOutErrors:
     return HeldOutErrors(CASES, Process(len(CASES)), np.full(len(CASES), unseen))
 
 
-def test_each_basis_has_the_error_of_what_is_held_out_so() -> None:
+def test_errors_on_what_was_held_out():
+    # Each basis has the error of what is held out so.
     held = errors()
     seen = held.of(Basis.ELSEWHERE, HERE)
     unseen = held.of(Basis.OTHER_MODELS, HERE)
@@ -42,9 +43,7 @@ def test_each_basis_has_the_error_of_what_is_held_out_so() -> None:
     assert held.of(Basis.MEASURED, HERE) is None
     assert held.of(Basis.PEAKS, HERE) is None
     assert HeldOutErrors().of(Basis.OTHER_MODELS, HERE) is None
-
-
-def test_of_an_engine_with_too_few_cases_all_are_counted_and_it_is_said() -> None:
+    # Of an engine with too few cases all are counted and it is said.
     cases = [made_case(model, HERE, 1).case for model in range(12)]
     held = HeldOutErrors(cases, Process(12), np.full(12, np.log(0.2)))
     other = made_case(1, THERE, 1).case
@@ -54,10 +53,7 @@ def test_of_an_engine_with_too_few_cases_all_are_counted_and_it_is_said() -> Non
     words = cases_held_out(found, other.configuration)
     assert words == f"12 cases of all engines, {THERE.runtime}/{THERE.hardware} having too few"
     assert off_held_out(found.median, words) == f"400% ({words})"
-
-
-def test_poor_figures_are_said_once_a_basis_and_good_ones_not_at_all() -> None:
-    """A store of phones, off by 87 % on models that it had not seen, said nothing of it."""
+    # A store of phones, off by 87 % on models that it had not seen, said nothing of it.
     words = cases_held_out(HeldOutError(0.87, 292, ENGINE), HERE)
     models = Basis.OTHER_MODELS.value
     poor, good = (models, 0.87, words), (Basis.ELSEWHERE.value, 0.2, words)

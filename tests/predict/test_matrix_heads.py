@@ -1,7 +1,5 @@
 """Heads of the matrix of predictions: whole, in lines that their fields have room for."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.present.charts.predicted import _wrapped
@@ -10,7 +8,7 @@ WAYS = ["pytorch · cuda · RTX 4090 · amp-bf16", "onnxruntime · cpu · fp32"]
 
 
 @pytest.mark.parametrize("batches", [1, 2, 4, 12])
-def test_no_head_is_cut_off(batches: int) -> None:
+def test_no_head_is_cut_off(batches):
     room = max(int(batches * 40 / 6.4), 12)
     for way in WAYS:
         lines = _wrapped(way, room)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,15 +43,14 @@ class MeasuredTwice(FallingPredictor):
         return replace(super().predict(features), basis=tuple(bases))
 
 
-def test_adjacent_violators_are_pooled_by_weight() -> None:
+def test_answers_are_pooled():
+    # Adjacent violators are pooled by weight.
     values = np.array([1.0, 3.0, 2.0, 4.0, 0.0])
     assert isotonic(values, np.ones(5)) == pytest.approx([1.0, 2.25, 2.25, 2.25, 2.25])
     assert isotonic(values[:3], np.array([1.0, 3.0, 1.0])) == pytest.approx([1.0, 2.75, 2.75])
     rising = np.arange(4.0)
     assert isotonic(rising, np.ones(4)).tolist() == rising.tolist()
-
-
-def test_only_batches_of_one_configuration_are_held_against_each_other() -> None:
+    # Only batches of one configuration are held against each other.
     cases = [made_case(1, place, batch).case for batch in (4, 1) for place in (HERE, THERE)]
     value = np.array([8.0, 1.0, 9.0, 0.5])  # here 9 for one item and 8 for four
     bases = (Basis.OTHER_MODELS,) * 4
@@ -61,9 +59,7 @@ def test_only_batches_of_one_configuration_are_held_against_each_other() -> None
     assert made.value == pytest.approx([pooled, 1.0, pooled, 0.5])
     assert made.low == pytest.approx(made.value / 2)
     assert made.high == pytest.approx(made.value * 2)
-
-
-def test_what_is_known_better_moves_less() -> None:
+    # What is known better moves less.
     cases = [made_case(1, HERE, batch).case for batch in (1, 2)]
     value, half = np.array([9.0, 8.0]), np.array([1.01, 2.0])
     made = BatchSeries.of(cases).rising(
@@ -74,7 +70,7 @@ def test_what_is_known_better_moves_less() -> None:
     assert (made.value <= made.high).all()
 
 
-def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> None:
+def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path):
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
     place = replace(HERE, device="AMD EPYC 7763")
@@ -99,9 +95,7 @@ def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("batch", [1, 4, 6, 8, 1024, 3000, 4096])
-def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(
-    tmp_path: Path, batch: int
-) -> None:
+def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(tmp_path, batch):
     """resnet50 at batch 8 had 60.2 MB by itself and 71.8 beside four other batches."""
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
@@ -127,7 +121,7 @@ def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(
     assert said(batch) == pytest.approx(said(*{5, batch}))
 
 
-def test_batches_between_nodes_rise_too(tmp_path: Path) -> None:
+def test_batches_between_nodes_rise_too(tmp_path):
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
     place = replace(HERE, device="AMD EPYC 7763")
@@ -142,9 +136,7 @@ def test_batches_between_nodes_rise_too(tmp_path: Path) -> None:
         assert values == sorted(values), name
 
 
-def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(
-    tmp_path: Path,
-) -> None:
+def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(tmp_path):
     """Their own intervals, of one figure each, held three of nine cases of an H200."""
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = MeasuredTwice("latency", nothing, np.zeros(0))
@@ -165,7 +157,8 @@ def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(
         assert values == sorted(values), name
 
 
-def test_what_was_measured_is_pooled_with_nothing() -> None:
+def test_batches_between_and_beyond():
+    # What was measured is pooled with nothing.
     cases = [made_case(1, HERE, batch).case for batch in (1, 2, 4, 8)]
     value = np.array([9.0, 8.0, 7.0, 20.0])
     bases = (Basis.OTHER_SIZES, Basis.MEASURED, Basis.OTHER_SIZES, Basis.OTHER_SIZES)
@@ -178,9 +171,7 @@ def test_what_was_measured_is_pooled_with_nothing() -> None:
     assert (made.value <= made.high).all()
     # Of memory nothing was measured there.
     assert predicted.as_measured(cases, known, "memory") is predicted
-
-
-def test_no_batch_is_predicted_quicker_than_a_smaller_one_was_measured() -> None:
+    # No batch is predicted quicker than a smaller one was measured.
     cases = [made_case(1, HERE, batch).case for batch in (1, 4, 16, 2)]
     value = np.array([30.0, 5.0, 6.0, 9.0])
     predicted = CasePredictions(value, value / 2, value * 2, (Basis.OTHER_SIZES,) * 4)

@@ -30,16 +30,15 @@ def metrics(outcome: Outcome) -> dict[str, float]:
     return dict(outcome.measurement["metrics"])
 
 
-def test_the_slower_of_operations_and_bytes_binds() -> None:
+def test_the_slower_of_operations_and_bytes_binds():
+    # The slower of operations and bytes binds.
     works = {"step": Work(6e9, 2e6), "next": Work(6e9, 100e6)}
     first, second = bounds(works, operations_per_second=2e12, bytes_per_second=1e9)
     assert (first.compute_ms, first.memory_ms, first.ms, first.binds) == (3.0, 2.0, 3.0, "compute")
     assert (second.compute_ms, second.memory_ms, second.ms) == (3.0, 100.0, 100.0)
     assert second.binds == "memory"
     assert first.to_dict()["binds"] == "compute"
-
-
-def test_a_step_that_operations_bind() -> None:
+    # A step that operations bind.
     wide = dataclasses.replace(CARD, gigabytes_per_second=1e6)
     asked = case("resnet-50", Shapes(batch=4, image=224))
     counted = cost(asked.model, asked.shapes, "fp32")
@@ -48,9 +47,7 @@ def test_a_step_that_operations_bind() -> None:
     assert metrics(found)["latency_mean_ms"] == pytest.approx(counted.flops / 2e9 * 1e3)
     assert metrics(found)["throughput"] == pytest.approx(4 / (counted.flops / 2e9))
     assert found.conditions["binds"] == "compute"
-
-
-def test_a_step_that_memory_binds_and_no_other_column_is_made_up() -> None:
+    # A step that memory binds and no other column is made up.
     fast = dataclasses.replace(CARD, teraops={"fp32": 1e6})
     asked = case("bert-tiny", Shapes(batch=2, sequence=16))
     counted = cost(asked.model, asked.shapes, "fp32")
@@ -63,7 +60,8 @@ def test_a_step_that_memory_binds_and_no_other_column_is_made_up() -> None:
     assert (part["flops"], part["bytes_moved"]) == (counted.flops, counted.bytes_moved)
 
 
-def test_prefill_and_decode_are_bound_apart_and_added() -> None:
+def test_the_parts_of_a_request():
+    # Prefill and decode are bound apart and added.
     asked = case("gpt2-tiny", Shapes(batch=1, prompt_tokens=64, new_tokens=5))
     works = parts(asked.model, asked.shapes, "fp32")
     assert works is not None
@@ -84,15 +82,11 @@ def test_prefill_and_decode_are_bound_apart_and_added() -> None:
     # One maximum over both would be less: one side hides behind the other.
     flops, moved = reading.flops + writing.flops, reading.bytes_moved + writing.bytes_moved
     assert max(flops / peak, moved / 1e10) * 1e3 < told["latency_mean_ms"]
-
-
-def test_a_request_of_one_token_is_its_prefill() -> None:
+    # A request of one token is its prefill.
     told = metrics(simulated(case("gpt2-tiny", Shapes(1, prompt_tokens=16, new_tokens=1)), CARD))
     assert told["latency_mean_ms"] == told["ttft_ms"]
     assert "tpot_ms" not in told
-
-
-def test_of_a_rag_request_only_the_first_token_is_told_apart() -> None:
+    # Of a rag request only the first token is told apart.
     told = metrics(simulated(case("rag-tiny", Shapes(1, prompt_tokens=64, new_tokens=4)), CARD))
     assert {"ttft_ms", "tpot_ms"} <= set(told)
     assert not {"prefill_ms", "decode_ms"} & set(told)
@@ -108,7 +102,7 @@ def test_of_a_rag_request_only_the_first_token_is_told_apart() -> None:
     ],
 )
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_parts_add_up_to_the_step(model: str, shapes: Shapes, precision: str) -> None:
+def test_parts_add_up_to_the_step(model, shapes, precision):
     spec = find(model)
     whole, works = cost(spec, shapes, precision), parts(spec, shapes, precision)
     assert whole is not None
@@ -118,7 +112,8 @@ def test_parts_add_up_to_the_step(model: str, shapes: Shapes, precision: str) ->
     assert all(work.flops > 0 and work.bytes_moved > 0 for work in works.values())
 
 
-def test_int8_does_the_same_operations_on_a_quarter_of_the_bytes() -> None:
+def test_int8_and_training():
+    # Int8 does the same operations on a quarter of the bytes.
     shapes = Shapes(batch=2, sequence=16)
     wide, narrow = work_of(case("bert-tiny", shapes)), work_of(case("bert-tiny", shapes, "int8"))
     assert wide is not None
@@ -127,6 +122,11 @@ def test_int8_does_the_same_operations_on_a_quarter_of_the_bytes() -> None:
     assert narrow["step"].bytes_moved == wide["step"].bytes_moved / 4
     found = simulated(case("bert-tiny", shapes, "int8"), CARD)
     assert found.conditions["operations_per_second"] == pytest.approx(8e9)
+    # Training counts the whole step.
+    shapes = Shapes(batch=2, sequence=16)
+    trained = metrics(simulated(case("bert-tiny", shapes, mode=Mode.TRAINING), CARD))
+    once = metrics(simulated(case("bert-tiny", shapes), CARD))
+    assert trained["latency_mean_ms"] > 2 * once["latency_mean_ms"]
 
 
 _TRAINED = Shapes(batch=1, sequence=16)
@@ -144,7 +144,7 @@ _TRAINED = Shapes(batch=1, sequence=16)
     ],
     ids=str,
 )
-def test_what_is_not_counted_is_refused_never_guessed(asked: Case) -> None:
+def test_what_is_not_counted_is_refused_never_guessed(asked):
     found = simulated(asked, CARD)
     assert (found.status, found.reason) == (Status.UNSUPPORTED, "not_counted")
     assert found.advice
@@ -152,15 +152,8 @@ def test_what_is_not_counted_is_refused_never_guessed(asked: Case) -> None:
 
 
 @pytest.mark.parametrize("option", [{"optimizer": "sgd"}, {"gradient_checkpointing": True}])
-def test_nor_is_another_steps_work_told_of_what_is_measured(option: dict[str, Any]) -> None:
+def test_nor_is_another_steps_work_told_of_what_is_measured(option):
     assert run_forecast.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING)) is not None
     assert (
         run_forecast.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING, options=option)) is None
     )
-
-
-def test_training_counts_the_whole_step() -> None:
-    shapes = Shapes(batch=2, sequence=16)
-    trained = metrics(simulated(case("bert-tiny", shapes, mode=Mode.TRAINING), CARD))
-    once = metrics(simulated(case("bert-tiny", shapes), CARD))
-    assert trained["latency_mean_ms"] > 2 * once["latency_mean_ms"]

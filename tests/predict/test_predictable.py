@@ -1,7 +1,5 @@
 """Configurations that no engine would run are not predicted, and the reason is the true one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -31,27 +29,25 @@ V100 = CaseConfiguration("cuda", "Tesla V100-SXM2-32GB", "pytorch", "fp16", "inf
         (replace(V100, precision="amp-fp16"), False, ""),
     ],
 )
-def test_what_no_engine_would_run_has_its_reason(
-    place: CaseConfiguration, generates: bool, words: str
-) -> None:
+def test_what_no_engine_would_run_has_its_reason(place, generates, words):
     why = why_not(place, (), generates=generates)
     assert words in why
     assert bool(words) == bool(why)
 
 
-def test_a_calibrated_cpu_is_predicted_in_what_was_measured_of_it() -> None:
+def test_a_calibrated_cpu_is_predicted_in_what_was_measured_of_it():
     assert why_not(replace(CPU, precision="bf16"), {("cpu", "A processor")}, generates=False) == ""
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8", "fp16"])
-def test_a_calibrated_cpu_is_calibrated_for_openvino_too(precision: str) -> None:
+def test_a_calibrated_cpu_is_calibrated_for_openvino_too(precision):
     place = replace(CPU, hardware="openvino", runtime="openvino", precision=precision)
     other = replace(place, device="Another processor")
     assert why_not(place, {("cpu", "A processor")}, generates=False) == ""
     assert "is not known" in why_not(other, {("cpu", "A processor")}, generates=False)
 
 
-def test_a_measured_device_is_asked_for_by_its_name_alone() -> None:
+def test_a_measured_device_is_asked_for_by_its_name_alone():
     """“Samsung Galaxy S25” was no platform and no documented device, though it was measured."""
     places = [replace(V100, hardware=kind, device="Fridge 9", precision="fp32") for kind in "ab"]
     measured = [MeasuredCase(PredictedCase("m", "f", Shapes(1), p), 1.0, None) for p in places]
@@ -69,9 +65,7 @@ def test_a_measured_device_is_asked_for_by_its_name_alone() -> None:
         ((), "cuda:A100-SXM4-80GB", "pytorch"),
     ],
 )
-def test_files_are_predicted_on_an_engine_that_reads_them(
-    builders: tuple[str, ...], word: str, runtime: str
-) -> None:
+def test_files_are_predicted_on_an_engine_that_reads_them(builders, word, runtime):
     """PyTorch reads no ONNX files."""
     models = [replace(find("bert-tiny"), builder=builder) for builder in builders]
     question = PredictionQuestion(models, hardware=(word,))

@@ -45,7 +45,7 @@ def fitted() -> CasePredictor:
     return predictor_of(*measured_cases(batches=(1, 2, 4, 8)), "latency").fit()
 
 
-def test_intervals_widen_with_the_distance_from_what_was_measured(fitted: CasePredictor) -> None:
+def test_intervals_widen_with_the_distance_from_what_was_measured(fitted):
     batches = (8, 32, 1_000, 30_000, 1_000_000)
     answer = fitted.predict(latency([made_case(3, HERE, batch) for batch in batches]))
     width = np.log(answer.high / answer.low)
@@ -53,7 +53,8 @@ def test_intervals_widen_with_the_distance_from_what_was_measured(fitted: CasePr
     assert width[-1] > width[0] + 2 * 0.05 * 15  # five hundredths a doubling at the least
 
 
-def test_a_longer_sequence_and_more_work_are_far_away_too() -> None:
+def test_intervals_widen_beyond_what_was_measured():
+    # A longer sequence and more work are far away too.
     near, far = made_case(3), made_case(3)
     long = replace(far.case, shapes=replace(far.case.shapes, sequence=100_000))
     sizes = np.zeros((2, 4))
@@ -64,9 +65,7 @@ def test_a_longer_sequence_and_more_work_are_far_away_too() -> None:
     assert doublings_beyond([near.case, long], sizes, [near.case], np.zeros((1, 4)))[
         1
     ] == pytest.approx(5.0)
-
-
-def test_what_was_measured_in_between_brings_an_interval_near_again() -> None:
+    # What was measured in between brings an interval near again.
     cases = [made_case(3, HERE, batch).case for batch in (1, 1024)]
     asked = [made_case(3, HERE, batch).case for batch in (32, 600)]
     column = [np.log2(c.shapes.batch) / 2 for c in (*cases, *asked)]
@@ -74,16 +73,13 @@ def test_what_was_measured_in_between_brings_an_interval_near_again() -> None:
     sizes[:, 1] = column
     beyond = doublings_beyond(asked, sizes[2:], cases, sizes[:2])
     assert beyond == pytest.approx([4.0, 0.0])
-
-
-def test_widening_is_what_nine_in_ten_left_out_larger_batches_need() -> None:
+    # Widening is what nine in ten left out larger batches need.
     assert widening(np.full(19, 9.0), np.ones(19)) == USUAL_WIDENING
     excess = np.array([*([-1.0] * 15), *([0.6] * 10)])
     assert widening(excess, np.full(25, 2.0)) == pytest.approx(0.3)
     assert widening(np.full(25, -1.0), np.ones(25)) == pytest.approx(0.05)
 
-
-def test_batches_that_turn_slow_widen_what_lies_beyond() -> None:
+    # Batches that turn slow widen what lies beyond.
     def slope(power: float) -> float:
         measured, traced = measured_cases(batches=(1, 2, 4, 8))
         bent = [
@@ -108,9 +104,7 @@ def roofline_ms(case: TracedCase) -> float:
 
 
 @pytest.mark.parametrize("place", [HERE, CARD])
-def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(
-    place: CaseConfiguration, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(place, monkeypatch):
     measured, traced = measured_cases(models=8)
     tiny = np.exp(np.full(len(USUAL_TIME), -20.0))  # what peaks alone are taken by
     monkeypatch.setattr(CasePredictor, "usual", property(lambda _: tiny))
@@ -125,16 +119,15 @@ def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(
     assert unknown.low[0] < 1e-3 * answer.low[0]
 
 
-def test_weights_that_no_cache_holds_are_read_at_the_bandwidth() -> None:
+def test_limits_by_bandwidth_and_below():
+    # Weights that no cache holds are read at the bandwidth.
     case = made_case(30, CARD)
     trace = PassTrace(
         [(OperatorSignature("lin", 10**9, 10, 10**9, 10, 1, 1, 1, 1, 1, 1), 1)], 10**9, 10
     )
     large = replace(case, passes={"forward": trace})
     assert latency([large]).least[0] == pytest.approx(4e9 / 2039e9 * 1e3)
-
-
-def test_what_was_measured_below_a_limit_lowers_it_there_alone() -> None:
+    # What was measured below a limit lowers it there alone.
     measured, traced = measured_cases(models=8)
     quick = [
         replace(entry, latency_ms=roofline_ms(traced[entry.case]) * share)
@@ -149,7 +142,7 @@ def test_what_was_measured_below_a_limit_lowers_it_there_alone() -> None:
 
 
 @pytest.mark.parametrize(("precision", "width"), [("fp32", 4), ("bf16", 2), ("int8", 1)])
-def test_memory_is_never_below_the_weights_in_their_precision(precision: str, width: int) -> None:
+def test_memory_is_never_below_the_weights_in_their_precision(precision, width):
     predictor = base_of_nothing(predictor_of(*measured_cases(models=8), "memory"))
     case = made_case(30, replace(HERE, precision=precision))
     answer = predictor.predict(CaseFeatures.of([case], "memory"))
@@ -159,7 +152,8 @@ def test_memory_is_never_below_the_weights_in_their_precision(precision: str, wi
     assert answer.limited.tolist() == [0]
 
 
-def test_a_value_that_a_limit_moves_lies_inside_its_interval_and_says_so() -> None:
+def test_limits_of_values_and_precisions():
+    # A value that a limit moves lies inside its interval and says so.
     log_value = np.log(np.array([10.0, 10.0, 10.0, 1e-30]))
     least = np.array([0.0, 9.0, 20.0, 5.0])
     value, low, high, moved = within_limits(log_value, np.full(4, 0.3), least)
@@ -171,18 +165,12 @@ def test_a_value_that_a_limit_moves_lies_inside_its_interval_and_says_so() -> No
     assert (high[2:] >= least[2:] * np.exp(0.3) * 0.999).all()
     # The farther below the limit what was learned lies, the nearer to it is the value.
     assert value[3] / 5.0 < value[2] / 20.0 < 1.1
-
-
-def test_the_middle_above_a_limit_is_that_of_what_lies_above_it() -> None:
-    """Of a normal distribution with its limit at its mean: the quartile above it."""
+    # Of a normal distribution with its limit at its mean: the quartile above it.
     half = np.array([HALF_WIDTH])
     value, _, high, _ = within_limits(np.array([-1e-9]), half, np.array([1.0]))
     assert np.log(value[0]) == pytest.approx(0.6745, abs=1e-3)
     assert np.log(high[0]) == pytest.approx(1.96, abs=1e-2)
-
-
-def test_of_int8_no_peak_of_wider_types_is_a_limit() -> None:
-    """An H100 multiplies twice as fast in int8 as in fp16; of an RTX 3080 no document says it."""
+    # An H100 multiplies twice as fast in int8 as in fp16; of an RTX 3080 no document says it.
     h100, rtx = "NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 3080"
 
     def limit(device: str, precision: str) -> float:
@@ -196,10 +184,7 @@ def test_of_int8_no_peak_of_wider_types_is_a_limit() -> None:
     of = {("cpu", HERE.device): replace(LIMITS, peaks={"fp32": 4e12, "int8": 16e12})}
     assert latency([made_case(3, processor, 64)], CALIBRATED).least[0] == 0.0
     assert latency([made_case(3, processor, 64)], of).least[0] > 0.0
-
-
-def test_values_in_fp64_take_eight_bytes() -> None:
-    """Imports have it: twice the memory of fp32, and not that of fp16."""
+    # Imports have it: twice the memory of fp32, and not that of fp16.
     memory = [
         CaseFeatures.of([made_case(3, replace(CARD, precision=precision))], "memory").least[0]
         for precision in ("fp16", "fp32", "fp64")
@@ -209,7 +194,7 @@ def test_values_in_fp64_take_eight_bytes() -> None:
 
 
 @pytest.mark.parametrize("precision", ["amp-fp16", "amp-bf16"])
-def test_under_autocast_weights_take_what_they_take_in_fp32(precision: str) -> None:
+def test_under_autocast_weights_take_what_they_take_in_fp32(precision):
     """resnet50 under autocast was predicted to take 60 MB, of which its weights are 98."""
     narrow, whole = (
         CaseFeatures.of([made_case(3, replace(CARD, precision=name))], "memory")

@@ -28,14 +28,15 @@ def covariance_of(some: CaseInputs, variances: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("size", [1, 96, 97, 250])
-def test_the_inverse_of_a_triangle_is_its_inverse(size: int) -> None:
+def test_the_inverse_of_a_triangle_is_its_inverse(size):
     rng = np.random.default_rng(size)
     lower = np.tril(rng.normal(size=(size, size))) + 10 * np.eye(size)
     assert inverse_of(lower) == pytest.approx(np.linalg.inv(lower), abs=1e-12)
     assert not np.triu(inverse_of(lower), 1).any()
 
 
-def test_leaving_groups_out_is_solving_without_them() -> None:
+def test_groups_and_factors():
+    # Leaving groups out is solving without them.
     rng = np.random.default_rng(0)
     some, residual, variances = inputs(40, rng), rng.normal(size=40), usual_variances()
     process = ResidualProcess(some, residual, variances).conditioned()
@@ -49,18 +50,14 @@ def test_leaving_groups_out_is_solving_without_them() -> None:
         wanted = np.diag(whole[np.ix_(out, out)] - across @ whole[np.ix_(rest, out)])
         assert variance[out] == pytest.approx(wanted)
     assert mean[0] == 0.0
-
-
-def test_a_likelihood_by_one_factor_is_that_by_two() -> None:
+    # A likelihood by one factor is that by two.
     rng = np.random.default_rng(1)
     some, residual, variances = inputs(30, rng), rng.normal(size=30), usual_variances()
     whole = covariance_of(some, variances)
     lower = np.linalg.cholesky(whole)
     plain = -0.5 * residual @ np.linalg.solve(whole, residual) - np.sum(np.log(np.diag(lower)))
     assert residual_process._likelihood(whole, variances, residual) == pytest.approx(plain)
-
-
-def test_offsets_of_groups_are_fitted_as_columns_of_a_design_are() -> None:
+    # Offsets of groups are fitted as columns of a design are.
     rng = np.random.default_rng(2)
     groups: Ints = np.arange(60) % 5
     shares, weight = rng.dirichlet(np.ones(3), 60), rng.uniform(1, 2, 60)

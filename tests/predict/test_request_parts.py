@@ -58,8 +58,8 @@ def parts_of(*cases: PredictedCase, database: Database | None = None) -> list[di
     return list(answer(cases, known.of, known.stored.learnable, traces).figures)  # type: ignore[arg-type]
 
 
-def test_a_request_is_its_parts() -> None:
-    """The terms of a request are those of its prefill, and of decoding each further token."""
+def test_parts_of_a_request():
+    # The terms of a request are those of its prefill, and of decoding each further token.
     traced = TracedCase(request(new=33), Traces(trace=False).of("gpt2", request(new=33).shapes))
     parts = [
         TracedCase(part, traced.passes)
@@ -67,10 +67,7 @@ def test_a_request_is_its_parts() -> None:
     ]
     whole, first, following = time_terms([traced, *parts])
     assert whole == pytest.approx(first + 32 * following)
-
-
-def test_every_token_takes_at_least_reading_the_weights() -> None:
-    """124 million weights of two bytes at 3.35 TB/s, however many requests there are at once."""
+    # 124 million weights of two bytes at 3.35 TB/s, however many requests there are at once.
     single, several = parts_of(request(), request(batch=256))
     assert single["tpot_ms"] > 124e6 * 2 / 3.35e12 * 1e3
     assert several["ttft_ms"] > 4 * single["ttft_ms"] / 3
@@ -79,11 +76,14 @@ def test_every_token_takes_at_least_reading_the_weights() -> None:
     assert single["tpot_ms"] <= several["tpot_ms"] < 4 * single["tpot_ms"]
     sum_of_parts = single["ttft_ms"] + 31 * single["tpot_ms"]
     assert single["latency_ms"] == pytest.approx(sum_of_parts, rel=1e-6)
+    # What is no request has no parts.
+    spec = find("bert-tiny")
+    case = PredictedCase(spec.id, spec.family, settle(spec, Shapes(1)), H100)
+    (figures,) = parts_of(case)
+    assert figures["ttft_ms"] is figures["tpot_ms"] is figures["measured_ttft_ms"] is None
 
 
-def test_a_longer_prompt_costs_the_first_token_its_work_and_the_others_its_cache(
-    tmp_path: Path,
-) -> None:
+def test_a_longer_prompt_costs_the_first_token_its_work_and_the_others_its_cache(tmp_path):
     pytest.importorskip("torch")
     traces = Traces(tmp_path)
     cases = [request(prompt=prompt, model="gpt2-tiny") for prompt in (16, 120)]
@@ -104,7 +104,7 @@ def test_a_longer_prompt_costs_the_first_token_its_work_and_the_others_its_cache
     assert following_of_long[cache] == pytest.approx(136 / 32 * following[cache], rel=0.15)
 
 
-def test_parts_that_were_measured_are_learned_from(tmp_path: Path) -> None:
+def test_parts_that_were_measured_are_learned_from(tmp_path):
     database = measured_requests(tmp_path / "db.duckdb")
     stored = stored_cases(database)
     assert (len(stored.cases), len(stored.parts)) == (6, 12)
@@ -122,7 +122,7 @@ def test_parts_that_were_measured_are_learned_from(tmp_path: Path) -> None:
     assert here["ttft_low_ms"] < here["ttft_ms"] < here["ttft_high_ms"]
 
 
-def test_parts_count_as_no_cases_and_are_scored_apart(tmp_path: Path) -> None:
+def test_parts_count_as_no_cases_and_are_scored_apart(tmp_path):
     known = predictors_of(
         measured_requests(tmp_path / "db.duckdb"), Traces(trace=False), keep=False
     )
@@ -134,7 +134,7 @@ def test_parts_count_as_no_cases_and_are_scored_apart(tmp_path: Path) -> None:
     assert set(scored["time per token after it"].measured.round(6)) == {2.0}
 
 
-def test_a_model_that_generates_is_asked_for_requests_as_run_measures_it() -> None:
+def test_a_model_that_generates_is_asked_for_requests_as_run_measures_it():
     def shapes_of(*runtimes: str, **sizes: int) -> list[Shapes]:
         question = PredictionQuestion(
             (find("gpt2"),), sizes=(Shapes(1, **sizes),), hardware=("cpu",), runtimes=runtimes
@@ -151,14 +151,7 @@ def test_a_model_that_generates_is_asked_for_requests_as_run_measures_it() -> No
     assert shapes_of("pytorch", new_tokens=0)[0].new_tokens is None
 
 
-def test_what_is_no_request_has_no_parts() -> None:
-    spec = find("bert-tiny")
-    case = PredictedCase(spec.id, spec.family, settle(spec, Shapes(1)), H100)
-    (figures,) = parts_of(case)
-    assert figures["ttft_ms"] is figures["tpot_ms"] is figures["measured_ttft_ms"] is None
-
-
-def test_parts_come_to_the_whole_and_what_was_measured_stays(tmp_path: Path) -> None:
+def test_parts_come_to_the_whole_and_what_was_measured_stays(tmp_path):
     database = measured_requests(tmp_path / "db.duckdb")
     place = stored_cases(database).cases[0].case.configuration
     cases = [
@@ -176,7 +169,7 @@ def test_parts_come_to_the_whole_and_what_was_measured_stays(tmp_path: Path) -> 
                 assert entry[name] == entry[f"measured_{name}"]
 
 
-def test_parts_that_were_measured_apart_and_do_not_add_up_are_named(tmp_path: Path) -> None:
+def test_parts_that_were_measured_apart_and_do_not_add_up_are_named(tmp_path):
     row = {
         "model": "gpt2", "family": "text_generation", "sequence_length": None, "batch_size": 1,
         "prompt_tokens": 128, "new_tokens": 32, "ttft_ms": 3.0, "tpot_ms": 2.0,
@@ -191,7 +184,7 @@ def test_parts_that_were_measured_apart_and_do_not_add_up_are_named(tmp_path: Pa
     assert any("measured apart" in note and "130.0%" in note for note in found.notes)
 
 
-def test_what_is_amiss_is_of_what_was_not_measured() -> None:
+def test_what_is_amiss_is_of_what_was_not_measured():
     first, following = RequestTerm(10.0, 1), RequestTerm(2.0, 10)
     assert brought_to([first, following], 33.0) == ([11.0, pytest.approx(2.2)], 33.0)
     known = replace(first, measured=True)
@@ -213,9 +206,7 @@ def test_what_is_amiss_is_of_what_was_not_measured() -> None:
         (replace(H100, hardware="cpu", device="AMD EPYC"), False),  # the host is the device
     ],
 )
-def test_a_small_step_waits_for_the_host_where_it_hands_over_each_operator(
-    place: CaseConfiguration, waits: bool
-) -> None:
+def test_a_small_step_waits_for_the_host_where_it_hands_over_each_operator(place, waits):
     """bert-base at batch 1 on an H200 took 4.02 ms in fp32 and 3.94 in bf16: the host's time."""
     spec = find("bert-base")
     passes = Traces(trace=False).of(spec.id, settle(spec, Shapes(1)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces_module, "torch_is_here", lambda: False)
 
 
-def test_what_counts_is_the_newest_usable_run_of_what_was_measured(tmp_path: Path) -> None:
+def test_what_counts_is_the_newest_usable_run_of_what_was_measured(tmp_path):
     database = measured_store(
         tmp_path / "db.duckdb",
         {"latency_mean_ms": 10.0, "started_at": "2026-01-01T00:00:00.000000Z", "run_id": "old"},
@@ -42,7 +41,7 @@ def test_what_counts_is_the_newest_usable_run_of_what_was_measured(tmp_path: Pat
     assert stored.without_operators == {"somebody-elses": 1}
 
 
-def test_a_case_whose_launches_scatter_is_not_learned_from(tmp_path: Path) -> None:
+def test_a_case_whose_launches_scatter_is_not_learned_from(tmp_path):
     def launches(model: str, *times: float) -> list[dict[str, Any]]:
         return [
             {"model": model, "sequence_length": None, "latency_mean_ms": ms, "launch": number}
@@ -61,7 +60,7 @@ def test_a_case_whose_launches_scatter_is_not_learned_from(tmp_path: Path) -> No
     assert stored.scattered == 2
 
 
-def test_a_kept_predictor_says_the_same_without_learning_again(tmp_path: Path) -> None:
+def test_a_kept_predictor_says_the_same_without_learning_again(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 9)))
     heard: list[str] = []
     kept = Traces(tmp_path / "traces")
@@ -75,9 +74,7 @@ def test_a_kept_predictor_says_the_same_without_learning_again(tmp_path: Path) -
     assert after.high == pytest.approx(before.high)
 
 
-def test_what_is_learned_without_traces_is_kept_for_those_who_trace_nothing(
-    tmp_path: Path,
-) -> None:
+def test_what_is_learned_without_traces_is_kept_for_those_who_trace_nothing(tmp_path):
     rows = [{"batch_size": batch, "sequence_length": 77} for batch in range(1, 9)]
     database = measured_store(tmp_path / "db.duckdb", *rows)
 
@@ -92,9 +89,7 @@ def test_what_is_learned_without_traces_is_kept_for_those_who_trace_nothing(
     assert learned(trace=False) == (False, set())  # and what that was learned from goes before
 
 
-def test_errors_on_unseen_models_are_kept_and_not_calculated_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_on_unseen_models_are_kept_and_not_calculated_again(tmp_path, monkeypatch):
     rows = [
         {"model": model, "series_key": f"{model} {batch}", **row}
         for model in ("bert-tiny", "distilbert-tiny", "bert-base")
@@ -110,7 +105,7 @@ def test_errors_on_unseen_models_are_kept_and_not_calculated_again(
     assert first["latency"]["n"] == 6
 
 
-def test_of_one_model_no_error_is_known_and_the_file_says_so(tmp_path: Path) -> None:
+def test_of_one_model_no_error_is_known_and_the_file_says_so(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
     predictors_of(database, Traces(tmp_path / "traces"))
     path = tmp_path / FOLDER / "db.duckdb-latency.json"
@@ -121,7 +116,7 @@ def test_of_one_model_no_error_is_known_and_the_file_says_so(tmp_path: Path) -> 
     assert own_scores(own_cases(same.of))["latency"]["n"] == 0
 
 
-def test_what_is_fitted_for_a_look_is_not_kept(tmp_path: Path) -> None:
+def test_what_is_fitted_for_a_look_is_not_kept(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
     kept = Traces(tmp_path / "traces")
     assert kept_predictors(database, stored_cases(database)) is None
@@ -129,7 +124,7 @@ def test_what_is_fitted_for_a_look_is_not_kept(tmp_path: Path) -> None:
     assert not (tmp_path / FOLDER).exists()
 
 
-def test_it_is_data_that_says_what_it_learned_from(tmp_path: Path) -> None:
+def test_it_is_data_that_says_what_it_learned_from(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 4)))
     learned = predictors_of(database, Traces(tmp_path / "traces"))
     content = json.loads((tmp_path / FOLDER / "db.duckdb-latency.json").read_text())
@@ -138,7 +133,7 @@ def test_it_is_data_that_says_what_it_learned_from(tmp_path: Path) -> None:
     assert len(content["terms"]) == len(content["factors"])
 
 
-def test_new_measurements_are_learned_from(tmp_path: Path) -> None:
+def test_new_measurements_are_learned_from(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches(range(1, 4)))
     kept = Traces(tmp_path / "traces")
     first = predictors_of(database, kept)
@@ -150,14 +145,14 @@ def test_new_measurements_are_learned_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 0}', '{"version": 1}'])
-def test_a_file_that_is_none_is_fitted_anew(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_none_is_fitted_anew(tmp_path, content):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "db.duckdb-latency.json").write_text(content)
     assert predictors_of(database, Traces(tmp_path / "traces")).fitted
 
 
-def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_said_and_nothing_is_lost(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
     (tmp_path / FOLDER).write_text("a file stands where the folder would be")
     learned = predictors_of(database, Traces(tmp_path / "traces"))
@@ -172,7 +167,7 @@ def _batches(batches: object) -> list[dict[str, object]]:
     ]
 
 
-def test_sums_of_configurations_and_models_that_are_unlike_are_kept(tmp_path: Path) -> None:
+def test_sums_of_configurations_and_models_that_are_unlike_are_kept(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
     kept = Traces(tmp_path / "traces")
     first = predictors_of(database, kept).of["memory"]
@@ -190,7 +185,7 @@ def test_sums_of_configurations_and_models_that_are_unlike_are_kept(tmp_path: Pa
     ("name", "value"),
     [("widths", {"OTHER_MODELS": None}), ("cases", []), ("factors", [0.0]), ("variances", [1e300])],
 )
-def test_a_file_that_was_changed_is_learned_anew(tmp_path: Path, name: str, value: object) -> None:
+def test_a_file_that_was_changed_is_learned_anew(tmp_path, name, value):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
     kept = Traces(tmp_path / "traces")
     predictors_of(database, kept)
@@ -199,7 +194,7 @@ def test_a_file_that_was_changed_is_learned_anew(tmp_path: Path, name: str, valu
     assert predictors_of(database, kept).fitted
 
 
-def test_the_predictor_of_one_target_is_none_of_another(tmp_path: Path) -> None:
+def test_the_predictor_of_one_target_is_none_of_another(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
     kept = Traces(tmp_path / "traces")
     predictors_of(database, kept)
@@ -208,14 +203,14 @@ def test_the_predictor_of_one_target_is_none_of_another(tmp_path: Path) -> None:
     assert predictors_of(database, kept).fitted
 
 
-def test_databases_of_one_stem_have_files_of_their_own(tmp_path: Path) -> None:
+def test_databases_of_one_stem_have_files_of_their_own(tmp_path):
     kept = Traces(tmp_path / "traces")
     for name in ("r.duckdb", "r.db"):
         predictors_of(measured_store(tmp_path / name, *_batches([1, 2])), kept)
     assert len(list((tmp_path / FOLDER).iterdir())) == 4
 
 
-def test_what_is_said_of_the_learning_is_said_again(tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_is_said_of_the_learning_is_said_again(tmp_path, monkeypatch):
     monkeypatch.setattr(stored_predictors, "MOST_CASES", 2)
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
     kept = Traces(tmp_path / "traces")
@@ -225,8 +220,8 @@ def test_what_is_said_of_the_learning_is_said_again(tmp_path: Path, monkeypatch:
 
 
 def test_a_stale_predictor_serves_only_with_the_limits_that_it_was_fitted_with(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+    tmp_path, monkeypatch
+):
     database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
     kept = Traces(tmp_path / "traces")
     predictors_of(database, kept)
@@ -239,7 +234,7 @@ def test_a_stale_predictor_serves_only_with_the_limits_that_it_was_fitted_with(
     assert predictors_of(database, kept, stale=True).fitted
 
 
-def test_one_case_that_is_stored_in_two_ways_is_one(tmp_path: Path) -> None:
+def test_one_case_that_is_stored_in_two_ways_is_one(tmp_path):
     database = measured_store(
         tmp_path / "db.duckdb",
         {"latency_mean_ms": 9.0},
@@ -250,7 +245,7 @@ def test_one_case_that_is_stored_in_two_ways_is_one(tmp_path: Path) -> None:
     assert case.latency_ms == 7.0
 
 
-def test_what_was_measured_here_goes_before_what_others_measured(tmp_path: Path) -> None:
+def test_what_was_measured_here_goes_before_what_others_measured(tmp_path):
     database = measured_store(
         tmp_path / "db.duckdb",
         {"latency_mean_ms": 9.0, "device_fingerprint": "ours"},
@@ -262,12 +257,12 @@ def test_what_was_measured_here_goes_before_what_others_measured(tmp_path: Path)
     assert stored.several == ("A processor",)
 
 
-def test_a_result_without_a_moment_is_learned_from(tmp_path: Path) -> None:
+def test_a_result_without_a_moment_is_learned_from(tmp_path):
     database = measured_store(tmp_path / "db.duckdb", {"started_at": None})
     assert len(stored_cases(database).cases) == 1
 
 
-def test_the_current_measurement_is_learned_from_and_not_the_newest_run(tmp_path: Path) -> None:
+def test_the_current_measurement_is_learned_from_and_not_the_newest_run(tmp_path):
     five = [{"latency_mean_ms": 8.0, "quality": "converged"} for _ in range(5)]
     later = {"run_id": "later", "started_at": "2026-03-01T00:00:00.000000Z", "latency_mean_ms": 2.0}
     database = measured_store(tmp_path / "db.duckdb", *five, later)

@@ -34,9 +34,7 @@ def scores(tables: dict[str, Path], test: str, **more: Any) -> dict[str, Any]:
         ("both_new", "other configurations"),
     ],
 )
-def test_a_law_is_learned_from_one_table_and_predicts_another(
-    tables: dict[str, Path], test: str, basis: str
-) -> None:
+def test_a_law_is_learned_from_one_table_and_predicts_another(tables, test, basis):
     found = scores(tables, test)
     assert found["mdape"] < 20
     assert found["learned_from"] == 30
@@ -45,20 +43,16 @@ def test_a_law_is_learned_from_one_table_and_predicts_another(
     assert list(found["per_basis"]) == [basis]
 
 
-def test_memory_is_predicted_too(tables: dict[str, Path]) -> None:
+def test_memory_and_anchors(tables):
     assert scores(tables, "new_family", target="memory")["mdape"] < 25
-
-
-def test_anchors_are_learned_from_and_not_scored(tables: dict[str, Path]) -> None:
+    # Anchors are learned from and not scored.
     without, with_three = scores(tables, "new_card"), scores(tables, "new_card", anchors=3)
     assert with_three["n"] == without["n"] - 3
     assert with_three["learned_from"] == without["learned_from"] + 3
     assert with_three["mdape"] < without["mdape"] + 1
 
 
-def test_measured_values_of_the_test_table_only_score(
-    tables: dict[str, Path], tmp_path: Path
-) -> None:
+def test_measured_values_of_the_test_table_only_score(tables, tmp_path):
     table = pq.read_table(tables["new_card"])
     for name, by in (("latency_ms", 2.0), ("throughput", 0.5)):
         changed = pa.array(np.array(table[name]) * by)
@@ -68,13 +62,12 @@ def test_measured_values_of_the_test_table_only_score(
     assert after["bias"] == pytest.approx((1 + before["bias"] / 100) * 50 - 100, abs=0.02)
 
 
-def test_models_without_operators_are_counted_and_not_predicted(tables: dict[str, Path]) -> None:
+def test_models_without_operators_and_tables_of_them(tables):
+    # Models without operators are counted and not predicted.
     with pytest.raises(UsageError, match="operators are known") as error:
         evaluate_tables(TableRequest((tables["train"],), tables["new_family"]))
     assert "--graph-features" in error.value.advice
-
-
-def test_a_table_of_operators_describes_a_model_at_each_size(tables: dict[str, Path]) -> None:
+    # A table of operators describes a model at each size.
     model = operator_models(tables["signatures"])["wide_0"]
     assert model.passes is not None
     (passed,) = model.passes.values()
@@ -93,9 +86,7 @@ def test_a_table_of_operators_describes_a_model_at_each_size(tables: dict[str, P
         ({"graph_features": "absent.parquet"}, "no file"),
     ],
 )
-def test_what_cannot_be_evaluated_is_a_sentence(
-    tables: dict[str, Path], change: dict[str, Any], says: str
-) -> None:
+def test_what_cannot_be_evaluated_is_a_sentence(tables, change, says):
     given: dict[str, Any] = {"test": tables["new_card"], "graph_features": tables["signatures"]}
     given |= {name: Path(value) if name not in {"target", "anchors"} else value
               for name, value in change.items()}  # fmt: skip

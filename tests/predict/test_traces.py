@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,7 @@ def macs(trace: PassTrace) -> int:
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "resnet-tiny", "vit-tiny"])
-def test_products_are_those_of_the_analytic_cost(name: str, tmp_path: Path) -> None:
+def test_products_are_those_of_the_analytic_cost(name, tmp_path):
     spec = find(name)
     shapes = settle(spec, Shapes(1))
     passed = Traces(tmp_path).of(name, shapes)["forward"]
@@ -40,7 +39,7 @@ def test_products_are_those_of_the_analytic_cost(name: str, tmp_path: Path) -> N
     assert passed.weights == spec.parameters
 
 
-def test_a_network_of_convolutions_has_them_and_attention_is_seen_whole(tmp_path: Path) -> None:
+def test_a_network_of_convolutions_has_them_and_attention_is_seen_whole(tmp_path):
     kept = Traces(tmp_path)
     convolutions = kept.of("resnet-tiny", settle(find("resnet-tiny"), Shapes(1)))["forward"]
     attention = kept.of("bert-tiny", settle(find("bert-tiny"), Shapes(1)))["forward"]
@@ -49,7 +48,7 @@ def test_a_network_of_convolutions_has_them_and_attention_is_seen_whole(tmp_path
     assert {s.op_class for s, _ in attention.signatures} <= set(CLASSES)
 
 
-def test_a_request_has_a_prefill_and_a_token(tmp_path: Path) -> None:
+def test_a_request_has_a_prefill_and_a_token(tmp_path):
     spec = find("gpt2-tiny")
     passes = Traces(tmp_path).of("gpt2-tiny", settle(spec, Shapes(1, new_tokens=8)))
     assert set(passes) == {"prefill", "decode"}
@@ -61,19 +60,19 @@ def test_a_request_has_a_prefill_and_a_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "resnet-tiny", "gpt2-tiny", "whisper-mini"])
-def test_the_file_of_the_catalogue_has_what_is_traced(name: str) -> None:
+def test_the_file_of_the_catalogue_has_what_is_traced(name):
     kept = json.loads(traces.CATALOGUE_FILE.read_text())
     made = json.loads(json.dumps(traced(find(name))))
     assert {key: kept.get(key) for key in made} == made
 
 
 @pytest.mark.full  # a minute
-def test_the_file_of_the_catalogue_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_the_catalogue_is_up_to_date(monkeypatch):
     monkeypatch.setattr("sys.argv", ["trace_catalogue"])
     trace_catalogue.main()
 
 
-def test_every_model_is_in_the_file_of_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_model_is_in_the_file_of_the_catalogue(monkeypatch):
     monkeypatch.setattr(traces, "torch_is_here", lambda: False)
     kept = Traces()
     for spec in every_model():
@@ -81,9 +80,7 @@ def test_every_model_is_in_the_file_of_the_catalogue(monkeypatch: pytest.MonkeyP
     assert not kept.coarse
 
 
-def test_a_kept_trace_is_read_without_torch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_trace_is_read_without_torch(tmp_path, monkeypatch):
     shapes = settle(find("bert-tiny"), SHORT)
     taken = Traces(tmp_path).of("bert-tiny", shapes)
     monkeypatch.setattr(traces, "torch_is_here", lambda: False)
@@ -92,9 +89,7 @@ def test_a_kept_trace_is_read_without_torch(
     assert not without.coarse
 
 
-def test_without_torch_operations_and_bytes_stand_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_torch_operations_and_bytes_stand_in(tmp_path, monkeypatch):
     monkeypatch.setattr(traces, "torch_is_here", lambda: False)
     kept = Traces(tmp_path)
     spec = find("bert-base")
@@ -104,7 +99,7 @@ def test_without_torch_operations_and_bytes_stand_in(
     assert not list(tmp_path.iterdir())  # what stands in is not kept in a trace's place
 
 
-def test_a_broken_file_is_taken_anew(tmp_path: Path) -> None:
+def test_a_broken_file_is_taken_anew(tmp_path):
     shapes = settle(find("bert-tiny"), SHORT)
     taken = Traces(tmp_path).of("bert-tiny", shapes)
     (path,) = tmp_path.iterdir()
@@ -114,9 +109,7 @@ def test_a_broken_file_is_taken_anew(tmp_path: Path) -> None:
     )
 
 
-def test_operators_that_nothing_counts_are_no_prediction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operators_that_nothing_counts_are_no_prediction(tmp_path, monkeypatch):
     monkeypatch.setattr(traces, "torch_is_here", lambda: False)
     monkeypatch.setattr(traces, "cost", lambda *_: None)
     with pytest.raises(UntracedError, match="bert-tiny"):
@@ -124,7 +117,7 @@ def test_operators_that_nothing_counts_are_no_prediction(
 
 
 @pytest.mark.parametrize("model", ["clip-tiny", "xclip-tiny"])
-def test_what_each_two_items_of_a_batch_take_grows_with_its_square(model: str) -> None:
+def test_what_each_two_items_of_a_batch_take_grows_with_its_square(model):
     """Pictures or films against the texts of all: as counted at that very batch."""
     spec = find(model)
     (forward,) = Traces(trace=False).of(model, settle(spec, Shapes(1))).values()

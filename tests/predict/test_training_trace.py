@@ -51,25 +51,20 @@ def macs(passed: PassTrace) -> float:
     return float(passed.sums.macs.sum())
 
 
-def test_a_step_multiplies_three_times_as_often_as_its_forward_pass(
-    step: dict[str, PassTrace], folder: Path
-) -> None:
+def test_a_step_of_training(step, folder):
+    # A step multiplies three times as often as its forward pass.
     forward = Traces(folder).of(NAME, SIZES)["forward"]
     assert macs(step["training"]) == pytest.approx(3 * macs(forward), rel=0.05)
     assert step["training"].sums.launches > 3 * forward.sums.launches
     assert step["training"].weights == pytest.approx(forward.weights, rel=0.01)  # another head
-
-
-def test_what_no_batch_changes_is_told_apart(step: dict[str, PassTrace]) -> None:
+    # What no batch changes is told apart.
     one, many = (time_terms([traced(step, batch)])[0] for batch in (1, 64))
     assert many[:MULTIPLYING].sum() == pytest.approx(64 * one[:MULTIPLYING].sum())
     assert many[-2:] == pytest.approx(one[-2:])  # weights, gradients and launches
     weights = step["training"].weights
     assert step["optimizer"].sums.weights_read == 20 * weights
     assert step["training"].sums.weights_read > weights  # gradients are written too
-
-
-def test_an_optimizer_with_less_state_moves_less_and_keeps_less(step: dict[str, PassTrace]) -> None:
+    # An optimizer with less state moves less and keeps less.
     sgd = replace(PLACE, options="sgd")
     adamw_ms, sgd_ms = time_terms([traced(step), traced(step, place=sgd)])
     assert sgd_ms[-2] < adamw_ms[-2]
@@ -78,18 +73,12 @@ def test_an_optimizer_with_less_state_moves_less_and_keeps_less(step: dict[str, 
     weights = 4 * step["training"].weights / MIB
     assert adamw_mb[0] == pytest.approx(3 * weights)  # and two moments
     assert sgd_mb[0] == pytest.approx(2 * weights)
-
-
-def test_gradients_and_kept_results_are_alive_beside_the_weights(
-    step: dict[str, PassTrace],
-) -> None:
+    # Gradients and kept results are alive beside the weights.
     weights = 4 * step["training"].weights / MIB
     batches = memory_terms([traced(step, batch) for batch in (1, 512, 1024)])[:, 2]
     assert batches[0] >= weights * 0.99  # all gradients at least
     assert np.diff(batches)[1] == pytest.approx(512 * step["training"].peak_bytes / MIB)
-
-
-def test_autocast_casts_its_weights_and_steps_in_fp32(step: dict[str, PassTrace]) -> None:
+    # Autocast casts its weights and steps in fp32.
     narrow, half = (replace(PLACE, precision=name) for name in ("amp-bf16", "bf16"))
     amp, pure = time_terms([traced(step, place=place) for place in (narrow, half)])
     assert amp[-2] > 1.5 * pure[-2]
@@ -99,9 +88,7 @@ def test_autocast_casts_its_weights_and_steps_in_fp32(step: dict[str, PassTrace]
     assert pure_mb[0] == pytest.approx(1.5 * weights)
 
 
-def test_a_step_is_kept_and_read_again_without_torch(
-    folder: Path, step: dict[str, PassTrace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_is_kept_and_read_again_without_torch(folder, step, monkeypatch):
     monkeypatch.setattr(traces_module, "torch_is_here", lambda: False)
     again = Traces(folder).of(NAME, SIZES, "training")
     assert {name: entry.to_dict() for name, entry in again.items()} == {
@@ -109,7 +96,7 @@ def test_a_step_is_kept_and_read_again_without_torch(
     }
 
 
-def test_a_step_that_is_not_traced_counts_as_three_forward_passes(folder: Path) -> None:
+def test_a_step_that_is_not_traced_counts_as_three_forward_passes(folder):
     other = settle(find(NAME), Shapes(1, sequence=25))
     Traces(folder).of(NAME, other)
     passes = Traces(folder, trace=False).of(NAME, other, "training")

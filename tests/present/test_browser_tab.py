@@ -1,11 +1,5 @@
 """What the tests drive a browser with hears what pages complain of, want and ask."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-from chrome import Chrome
-
 _PAGE = """<!doctype html><title>x</title>
 <meta http-equiv="Content-Security-Policy" content="img-src 'none'">
 <img src="refused.png"><script src="absent.js"></script>
@@ -15,7 +9,7 @@ console.log("said"); setTimeout(() => { throw new Error("thrown"); }); alert("as
 """
 
 
-def test_a_tab_hears_whatever_a_page_does(tab: Chrome, tmp_path: Path) -> None:
+def test_a_tab_hears_whatever_a_page_does(tab, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(_PAGE, encoding="utf-8")
     tab.go(file.as_uri())

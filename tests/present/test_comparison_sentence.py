@@ -21,32 +21,21 @@ def side(name: str, *figures: float, memory: float | None = None) -> SideOfRatio
     return SideOfRatio(name, ratio(*figures), memory)
 
 
-def test_the_faster_one_is_said_with_its_interval_and_its_memory() -> None:
+def test_a_sentence_of_two():
     told = sentence("ONNX Runtime", [side("OpenVINO", 1.2, 1.11, 1.29, memory=2.4)])
     assert told == "OpenVINO is 1.1–1.3× as fast as ONNX Runtime; memory 2.40×."
-
-
-def test_a_slower_one_is_turned_round_with_its_memory() -> None:
     told = sentence("ONNX Runtime", [side("PyTorch", 0.5, 0.4, 0.625, memory=0.5)])
     assert told == "ONNX Runtime is 1.6–2.5× as fast as PyTorch; memory 2.00×."
-
-
-def test_where_either_may_be_faster_it_says_that_nobody_can_tell() -> None:
     told = sentence("A", [side("B", 1.01, 0.97, 1.05, memory=1.001)])
     assert told == ("Can't tell whether B or A is faster: B is 0.97–1.05× as fast; memory alike.")
-
-
-def test_who_is_faster_may_be_known_where_by_how_much_is_not() -> None:
     told = sentence("A", [side("B", 0.06, 0.0134, 0.295)])
     assert told == "A is faster than B, by how much can't be told: 3.3–75×."
-
-
-def test_single_figures_say_that_they_have_no_interval() -> None:
     told = sentence("A", [side("B", 5.66)])
     assert told == "B is 5.66× as fast as A (single figures: no interval)."
 
 
-def test_what_is_not_compared_says_why() -> None:
+def test_what_is_not_compared():
+    # What is not compared says why.
     one = SideOfRatio("B", refused="not alike: weights")
     other = SideOfRatio("C", refused="simulated: not measured")
     assert sentence("A", [one]) == "B is not compared with A: not alike: weights."
@@ -55,35 +44,31 @@ def test_what_is_not_compared_says_why() -> None:
     )
     told = sentence("A", [side("D", 2.0, 1.9, 2.1), one])
     assert told.endswith("B is not compared: not alike: weights.")
+    # The sentence said 1149.56×, the table below it 1,150×.
+    told = sentence("A", [side("B", 1149.56, memory=1149.56)])
+    assert told.count(share(1149.56)) == 2
+    assert "B is 1,150× as fast" in told
 
 
-def test_of_several_the_fastest_and_the_slowest_are_named() -> None:
+def test_a_sentence_of_several():
+    # Of several the fastest and the slowest are named.
     others = [side("B", 2.0, 1.9, 2.1), side("C", 1.4, 1.3, 1.5), side("D", 0.5, 0.45, 0.55)]
     assert sentence("A", others) == (
         "B is the fastest of 4: 1.9–2.1× as fast as A; D is the slowest, 0.45–0.55× as fast as A."
     )
-
-
-def test_of_several_the_base_may_be_the_fastest() -> None:
+    # Of several the base may be the fastest.
     others = [side("B", 0.5, 0.45, 0.55), side("C", 0.8, 0.75, 0.85)]
     told = sentence("A", others)
     assert told.startswith("A is the fastest of 3: 1.1")
     assert "as fast as C; B is the slowest" in told
-
-
-def test_of_several_those_that_cannot_be_told_apart_are_all_named() -> None:
+    # Of several those that cannot be told apart are all named.
     others = [side("B", 2.0, 1.8, 2.2), side("C", 1.9, 1.7, 2.1), side("D", 1.2, 1.1, 1.3)]
     assert sentence("A", others) == (
         "Can't tell which of B and C is fastest: B is 1.8–2.2× as fast as A."
     )
-
-
-def test_the_slowest_is_named_only_where_it_is_slower_for_certain() -> None:
     others = [side("B", 2.0, 1.9, 2.1), side("C", 0.6, 0.5, 0.7), side("D", 0.55, 0.45, 0.65)]
     assert sentence("A", others) == "B is the fastest of 4: 1.9–2.1× as fast as A."
-
-
-def test_single_figures_and_single_launches_are_said_of_several_too() -> None:
+    # Single figures and single launches are said of several too.
     alone = Ratio(1.5, Statistic.MEAN, (1, 1), 1.45, 1.55, SAMPLES)
     several = [side("B", 2.0), side("C", 1.02)]
     assert sentence("A", several) == (
@@ -96,21 +81,17 @@ def test_single_figures_and_single_launches_are_said_of_several_too() -> None:
     assert sentence("A", [SideOfRatio("B", alone)]) == (
         "B is 1.45–1.55× as fast as A (within single launches)."
     )
-
-
-def test_of_single_launches_a_few_per_cent_make_nothing_the_fastest() -> None:
+    # Of single launches a few per cent make nothing the fastest.
     near = SideOfRatio("B", Ratio(1.05, Statistic.MEAN, (1, 1), 1.04, 1.06, SAMPLES))
     told = sentence("A", [near, side("C", 0.5, 0.45, 0.55)])
     assert told.startswith("Can't tell which of B and A is fastest")
 
 
-def test_where_the_base_is_fastest_what_is_not_alike_of_the_next_is_said() -> None:
+def test_what_is_not_alike():
+    # Where the base is fastest what is not alike of the next is said.
     next_one = SideOfRatio("B", ratio(0.8, 0.75, 0.85), doubts=["threads 2 → 8"])
     told = sentence("A", [next_one, side("C", 0.5, 0.45, 0.55)])
     assert "as fast as B; not alike: threads 2 → 8; C is the slowest" in told
-
-
-def test_what_else_is_not_alike_is_in_the_sentence() -> None:
     one = SideOfRatio("B", ratio(2.0, 1.9, 2.1), doubts=["devices 8 → 16"])
     assert sentence("A", [one]) == "B is 1.9–2.1× as fast as A; not alike: devices 8 → 16."
 
@@ -126,20 +107,12 @@ def test_what_else_is_not_alike_is_in_the_sentence() -> None:
         (2.0, 2.0, "2.0×"),
     ],
 )
-def test_ends_are_rounded_outwards_and_never_across_once(
-    low: float, high: float, text: str
-) -> None:
+def test_ends_are_rounded_outwards_and_never_across_once(low, high, text):
     assert times(low, high) == text
 
 
-def test_a_factor_without_an_interval_is_written_as_the_table_below_writes_it() -> None:
-    """The sentence said 1149.56×, the table below it 1,150×."""
-    told = sentence("A", [side("B", 1149.56, memory=1149.56)])
-    assert told.count(share(1149.56)) == 2
-    assert "B is 1,150× as fast" in told
-
-
-def test_names_are_what_tells_them_apart() -> None:
+def test_names_in_a_sentence():
+    # Names are what tells them apart.
     rows = [{**RUNTIMES, "runtime": name} for name in ("openvino", "onnxruntime")]
     assert names_of(rows, {}) == ["OpenVINO", "ONNX Runtime"]
     cards = [
@@ -147,18 +120,14 @@ def test_names_are_what_tells_them_apart() -> None:
         for name in ("NVIDIA H100", "NVIDIA A100")
     ]
     assert names_of(cards, {}) == ["H100", "A100"]
-
-
-def test_each_of_a_pair_that_shares_a_name_says_what_it_is() -> None:
+    # Each of a pair that shares a name says what it is.
     rows = [
         {**RUNTIMES, "runtime": "pytorch", "batch_size": 8, "apart": "layout nhwc"},
         {**RUNTIMES, "runtime": "pytorch", "batch_size": 8, "apart": "layout nchw"},
         {**RUNTIMES, "runtime": "pytorch", "batch_size": 1},
     ]
     assert names_of(rows, {}) == ["batch 8 (layout nhwc)", "batch 8 (layout nchw)", "batch 1"]
-
-
-def test_names_are_never_the_same() -> None:
+    # Names are never the same.
     rows = [{**RUNTIMES, "runtime": "pytorch"}] * 2
     names = names_of(rows, {})
     assert len(set(names)) == 2
@@ -175,9 +144,7 @@ def test_names_are_never_the_same() -> None:
         ("fp16", "fp16 is"),
     ],
 )
-def test_a_sentence_begins_with_a_capital_and_names_stay_as_they_are(
-    name: str, begins: str
-) -> None:
+def test_a_sentence_begins_with_a_capital_and_names_stay_as_they_are(name, begins):
     assert sentence("A", [side(name, 1.2, 1.11, 1.29)]).startswith(begins)
     assert sentence("A", [side(name, 2.0, 1.9, 2.1), side("B", 1.0)]).startswith(begins)
     refused = [SideOfRatio(name, refused="another engine")]

@@ -51,7 +51,8 @@ def document(name: str) -> Document:
     )
 
 
-def test_every_block_is_in_markdown() -> None:
+def test_blocks():
+    # Every block is in markdown.
     lines = as_markdown(document("bert")).splitlines()
     assert lines[:3] == ["# ❌ Something is worse", "", "Tables."]
     assert lines.count("| bert | ✅ High<br>2.5× |") == 2  # a column without a text is left out
@@ -61,10 +62,15 @@ def test_every_block_is_in_markdown() -> None:
         "| another | latency | 8 → 8 |"
     )
     assert lines[-1] == "- Said once."
+    # No name forges a row.
+    stream = io.StringIO()
+    show(document(FORGED), stream, 120)
+    for text in (stream.getvalue(), as_markdown(document(FORGED))):
+        assert not [line for line in text.splitlines() if line.lstrip(" |").startswith("bert")]
 
 
 @pytest.mark.parametrize("width", [40, 120])
-def test_every_block_is_on_a_terminal(width: int) -> None:
+def test_every_block_is_on_a_terminal(width):
     stream = io.StringIO()
     show(document("bert"), stream, width)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
@@ -74,10 +80,3 @@ def test_every_block_is_on_a_terminal(width: int) -> None:
     assert "  latency  8 → 10" in lines
     assert "· Said once." in lines
     assert lines[-1] == "Something is worse."
-
-
-def test_no_name_forges_a_row() -> None:
-    stream = io.StringIO()
-    show(document(FORGED), stream, 120)
-    for text in (stream.getvalue(), as_markdown(document(FORGED))):
-        assert not [line for line in text.splitlines() if line.lstrip(" |").startswith("bert")]

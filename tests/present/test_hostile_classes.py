@@ -3,11 +3,8 @@
 They reach a result as a warning, as the message of what failed, and in the evidence of accuracy.
 """
 
-from __future__ import annotations
-
 import io
 import re
-from pathlib import Path
 
 import pytest
 from dashboard_world import result, store, visitor
@@ -31,7 +28,7 @@ CLASSES = (
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_class_name_is_text_everywhere(tmp_path: Path, name: str) -> None:
+def test_a_class_name_is_text_everywhere(tmp_path, name):
     database = Database(tmp_path / "results.duckdb")
     why = f"classes.txt has no line for the class '{name}'."
     evidence = {

@@ -38,7 +38,7 @@ def _of_series(rows: str) -> tuple[object, list[object]]:
         "('file', NULL, NULL::VARCHAR[], 'measured', NULL, NULL)",
     ],
 )
-def test_what_all_runs_have_is_read_once(row: str) -> None:
+def test_what_all_runs_have_is_read_once(row):
     whole, runs = _of_series(f"{row}, {row}")
     assert whole is not None
     assert runs == [whole, whole]
@@ -57,12 +57,12 @@ def test_what_all_runs_have_is_read_once(row: str) -> None:
         "('file', 'a', []::VARCHAR[], 'measured', 'ok', NULL)",
     ],
 )
-def test_runs_that_differ_are_read_each(other: str) -> None:
+def test_runs_that_differ_are_read_each(other):
     whole, _ = _of_series(f"{_ALIKE}, {other}")
     assert whole is None
 
 
-def test_own_code_that_is_changed_is_of_one_kind() -> None:
+def test_own_code_that_is_changed_is_of_one_kind():
     changed = _ALIKE.replace("file", "code"), _ALIKE.replace("'file', 'a'", "'code', 'b'")
     whole, runs = _of_series(", ".join(changed))
     assert whole is not None

@@ -50,13 +50,13 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     return asked
 
 
-def test_plot_lists_and_draws_it(said: Callable[..., str], tmp_path: Path) -> None:
+def test_plot_lists_and_draws_it(said, tmp_path):
     assert "made-up" in said("plot", "--chart", "list")
     said("plot", "--chart", "made-up", "--format", "svg", "--output-dir", str(tmp_path / "p"))
     assert "A made-up chart" in (tmp_path / "p" / "made-up.svg").read_text(encoding="utf-8")
 
 
-def test_a_report_and_a_page_have_it(said: Callable[..., str], tmp_path: Path) -> None:
+def test_a_report_and_a_page_have_it(said, tmp_path):
     said("report", "--output", "r.html")
     assert "A made-up chart" in (tmp_path / "r.html").read_text(encoding="utf-8")
     page = visitor(Database(tmp_path / "accelbench.duckdb")).get("/charts").text

@@ -46,7 +46,7 @@ def database(tmp_path: Path) -> Database:
     return made
 
 
-def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database: Database) -> None:
+def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database):
     calm = timed(8.91, latency_p50_ms=9.04)
     wild = timed(10.0, latency_p50_ms=8.0, **GPU)
     store(database, "r", calm, wild)
@@ -64,7 +64,8 @@ def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database: Database)
         assert values["cuda"] / values["cpu"] == pytest.approx(ratio)
 
 
-def test_twice_the_throughput_is_told_beside_a_median_of_half() -> None:
+def test_rates_and_changes_of_software():
+    # Twice the throughput is told beside a median of half.
     slow_tail = timed(20.0, latency_p50_ms=5.0)
     steady = timed(10.0, latency_p50_ms=10.1, **GPU)  # twice the throughput
     rows = [slow_tail, steady]
@@ -74,9 +75,17 @@ def test_twice_the_throughput_is_told_beside_a_median_of_half() -> None:
     assert "pytorch on cpu in fp32" in line.partition(";")[0]
     assert "pytorch on cuda in fp32 takes 2.02× as long" in line
     assert "(0.50×)" in line
+    # No line falls from 866 to 562 ms where the software changes.
+    rows = [
+        *(theirs(ms, batch, "2.4.0") for batch, ms in ((256, 289.0), (512, 577.0), (768, 866.0))),
+        theirs(562.0, 1024, "2.9.1"),
+    ]
+    made = picture(CHARTS["latency-by-batch"], Subject(points(rows)))
+    assert made is not None
+    assert [one["value"] for one in made.records] == [289.0, 577.0, 866.0]
 
 
-def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database: Database) -> None:
+def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database):
     older = {"device_name": "NVIDIA GeForce RTX 3090", "device_fingerprint": "f3"}
     store(
         database,
@@ -93,17 +102,7 @@ def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database: Database)
     assert "torch 2.9.1" in card["faster_unlike"][0]
 
 
-def test_no_line_falls_from_866_to_562_ms_where_the_software_changes() -> None:
-    rows = [
-        *(theirs(ms, batch, "2.4.0") for batch, ms in ((256, 289.0), (512, 577.0), (768, 866.0))),
-        theirs(562.0, 1024, "2.9.1"),
-    ]
-    made = picture(CHARTS["latency-by-batch"], Subject(points(rows)))
-    assert made is not None
-    assert [one["value"] for one in made.records] == [289.0, 577.0, 866.0]
-
-
-def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database: Database) -> None:
+def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database):
     cells = (
         theirs(162.0, 1024, "2.9.1", compiled=True, options={"layout": "nchw"}),
         theirs(239.0, 1024, "2.9.1", compiled=False, options={"layout": "nchw"}),
@@ -125,7 +124,7 @@ def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database: D
     assert any("torch 2.4.0" in name for _, name in told)
 
 
-def test_an_interval_of_1_05_to_504_is_no_ratio(database: Database) -> None:
+def test_an_interval_of_1_05_to_504_is_no_ratio(database):
     """Between these ends lies any answer: the runs of all its figures had warned."""
     rough = {"quality": "noise_limited", "runtime": "onnxruntime"}
     ends = {"latency_ci_low_ms": 0.4, "latency_ci_high_ms": 180.0}

@@ -91,12 +91,12 @@ TERMINAL = (
 
 
 @pytest.mark.parametrize("words", TERMINAL, ids=" ".join)
-def test_no_table_makes_a_latency_of_a_rate(database: Database, words: tuple[str, ...]) -> None:
+def test_no_table_makes_a_latency_of_a_rate(database, words):
     assert made_up(said(database, *words, codes=(0, 4))) == []
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "md"])
-def test_no_export_makes_a_latency_of_a_rate(database: Database, tmp_path: Path, form: str) -> None:
+def test_no_export_makes_a_latency_of_a_rate(database, tmp_path, form):
     said(database, "db", "export", str(tmp_path / f"all.{form}"), codes=(0, 4))
     text = (tmp_path / f"all.{form}").read_text(encoding="utf-8")
     assert made_up(text) == []
@@ -104,9 +104,8 @@ def test_no_export_makes_a_latency_of_a_rate(database: Database, tmp_path: Path,
         assert f"{rate:.0f}" in text.replace(",", "")
 
 
-def test_no_page_makes_a_latency_of_a_rate_and_a_percentile_is_that_percentile(
-    database: Database,
-) -> None:
+def test_nothing_makes_a_latency_of_a_rate(database):
+    # No page makes a latency of a rate and a percentile is that percentile.
     site = visitor(database)
     page = site.get("/results?sort=hardware").text
     keys = list(dict.fromkeys(re.findall(r'href="/cell/([0-9a-f]{16})"', page)))
@@ -121,16 +120,16 @@ def test_no_page_makes_a_latency_of_a_rate_and_a_percentile_is_that_percentile(
         text = _visible(site.get(address).text)
         assert made_up(text) == [], address
     assert "0.877 p90" in " ".join(_visible(page).split())
-
-
-def test_no_chart_draws_a_latency_of_a_rate(database: Database) -> None:
+    # No chart draws a latency of a rate.
     site = visitor(database)
     for name in CHARTS:
         found = site.get(f"/chart/{name}")
         assert made_up(_visible(found.text)) == [], name
+    assert made_up(f"latency {1e3 / RATES[0]:.3g} ms") == [pytest.approx(1e3 / RATES[0], rel=0.01)]
+    assert list(numbers("1,234.5 ms 2e-3, x12 v1.2.3")) == [1234.5, 0.002]
 
 
-def test_no_report_tells_a_latency_of_a_rate(database: Database, tmp_path: Path) -> None:
+def test_no_report_tells_a_latency_of_a_rate(database, tmp_path):
     said(
         database, "report", "--format", "markdown", "--output", str(tmp_path / "r.md"), codes=(0, 4)
     )
@@ -151,8 +150,3 @@ def _visible(page: str) -> str:
     for part in ("style", "script", "svg"):
         page = re.sub(rf"<{part}\b.*?</{part}>", " ", page, flags=re.DOTALL)
     return re.sub(r"<[^>]+>", " ", page)
-
-
-def test_the_walk_would_find_one() -> None:
-    assert made_up(f"latency {1e3 / RATES[0]:.3g} ms") == [pytest.approx(1e3 / RATES[0], rel=0.01)]
-    assert list(numbers("1,234.5 ms 2e-3, x12 v1.2.3")) == [1234.5, 0.002]

@@ -38,7 +38,8 @@ def column(tab: Chrome, at: int) -> list[str]:
     return found
 
 
-def test_a_heading_sorts_by_figures_and_what_has_none_stays_last(shown: Chrome) -> None:
+def test_a_table_of_a_notebook(shown):
+    # A heading sorts by figures and what has none stays last.
     heading = shown.page.get_by_role("button", name="time of a step").first
     heading.click()
     times = column(shown, 2)
@@ -50,25 +51,21 @@ def test_a_heading_sorts_by_figures_and_what_has_none_stays_last(shown: Chrome) 
     assert shown.js("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == (
         "descending"
     )
-
-
-def test_words_filter(shown: Chrome) -> None:
+    # Words filter.
     search = shown.page.get_by_role("searchbox").first
     search.fill("2.5 PYTORCH")
     assert [name.split()[0] for name in column(shown, 0)] == ["a"]
     assert shown.page.get_by_role("status").first.text_content() == f" 1 of {3 + len(MARKUP)}"
     search.fill("")
     assert len(column(shown, 0)) == 3 + len(MARKUP)
-
-
-def test_names_are_text_and_each_table_is_made_ready_once(shown: Chrome) -> None:
+    # Names are text and each table is made ready once.
     assert shown.page.get_by_role("searchbox").count() == 2
     assert shown.dialogs == []
     assert shown.complaints() == []
     assert shown.js("document.querySelectorAll('img, iframe, object, embed').length") == 0
 
 
-def test_without_a_script_the_table_is_there(tab: Chrome, shown: Chrome) -> None:
+def test_without_a_script_the_table_is_there(tab, shown):
     tab.scripts(False)
     try:
         tab.page.reload()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,18 +51,14 @@ def of_the_card(database: Database, *words: str) -> dict[str, Any]:
     return dict(line)
 
 
-def test_runs_that_differ_leave_little_to_be_told(database: Database) -> None:
+def test_one_interval_everywhere(database):
+    # Runs that differ leave little to be told.
     line = of_the_card(database)
     assert line["speedup"] is None
     assert line["cannot_tell"]
-
-
-def test_what_else_was_asked_for_changes_no_interval(database: Database) -> None:
     assert of_the_card(database) == of_the_card(database, "bert-tiny")
     assert of_the_card(database) == of_the_card(database, "--precision", "fp32")
-
-
-def test_a_page_has_the_interval_of_the_table(database: Database) -> None:
+    # A page has the interval of the table.
     line = of_the_card(database)
     page = visitor(database)
     text = page.get("/results?model=bert-tiny&sort=hardware").text
@@ -72,12 +67,20 @@ def test_a_page_has_the_interval_of_the_table(database: Database) -> None:
     assert f"{line['speedup_low']:.3g}" in told
     assert f"{line['speedup_high']:.3g}" in told
     assert line["direction"] in html.unescape(told)
+    # A report does not tell it.
+    subject = subject_in(database, {}, None)
+    (line,) = [
+        one
+        for one in summary(subject.rows, subject.points, subject.known)
+        if one.startswith("bert-tiny")
+    ]
+    assert "cannot be told" in line
+    alone = summary(subject.rows, subject.points, Histories())
+    assert not any("cannot be told" in one for one in alone)
 
 
 @pytest.mark.parametrize(("step", "direction"), [(0.2, "faster"), (400.0, "slower")])
-def test_terminal_page_and_json_agree_on_a_side_without_a_factor(
-    tmp_path: Path, step: float, direction: str
-) -> None:
+def test_terminal_page_and_json_agree_on_a_side_without_a_factor(tmp_path, step, direction):
     """The interval spans more than a factor of two, and 1 is not within it."""
     made = Database(tmp_path / "wide.duckdb")
     made.ensure()
@@ -97,19 +100,7 @@ def test_terminal_page_and_json_agree_on_a_side_without_a_factor(
     assert "can't tell (" not in terminal
 
 
-def test_a_report_does_not_tell_it(database: Database) -> None:
-    subject = subject_in(database, {}, None)
-    (line,) = [
-        one
-        for one in summary(subject.rows, subject.points, subject.known)
-        if one.startswith("bert-tiny")
-    ]
-    assert "cannot be told" in line
-    alone = summary(subject.rows, subject.points, Histories())
-    assert not any("cannot be told" in one for one in alone)
-
-
-def test_a_table_of_engines_marks_what_may_be_as_fast(tmp_path: Path) -> None:
+def test_a_table_of_engines_marks_what_may_be_as_fast(tmp_path):
     made = Database(tmp_path / "engines.duckdb")
     made.ensure()
     for day, middle in enumerate(RUNS, 1):
@@ -122,7 +113,7 @@ def test_a_table_of_engines_marks_what_may_be_as_fast(tmp_path: Path) -> None:
     assert '"may_be_as_fast": true' in marks["pytorch"]
 
 
-def test_a_recommendation_knows_of_runs_that_differ(database: Database, tmp_path: Path) -> None:
+def test_a_recommendation_knows_of_runs_that_differ(database, tmp_path):
     words = ("recommend", "bert-tiny", "--hardware", "cpu,cuda", "--json")
     (found,) = json.loads(said(database, *words))["recommendations"]
     assert set(found["no_clear_winner_between"]) == {"cpu", "cuda"}

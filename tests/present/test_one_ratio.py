@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +66,7 @@ def rows_of(database: Database) -> list[dict[str, Any]]:
     return details.launches_in(database, [key for (key,) in found])
 
 
-def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_path: Path) -> None:
+def test_compare_says_it_to_people_machines_and_tables(database, tmp_path):
     _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
     assert gpu["speedup"] == pytest.approx(RATIO)
     assert gpu["speedup_by_means"] == pytest.approx(BY_MEANS)
@@ -82,64 +81,55 @@ def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_p
         assert float([*csv.DictReader(stream)][1]["speedup"]) == pytest.approx(RATIO)
 
 
-def test_a_page_says_it(database: Database) -> None:
+def test_one_ratio_everywhere(database):
+    # A page says it.
     page = visitor(database)
     first, second = keys_of(database)
     text = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"<strong>{RATIO:.2f}×</strong>" in text
     assert f"({BY_MEANS:.2f}×)" in text
-
-
-def test_a_page_and_the_table_have_one_interval(database: Database) -> None:
+    # A page and the table have one interval.
     _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
     page = visitor(database)
     first, second = keys_of(database)
     text = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"{gpu['speedup_low']:.2f}× to {gpu['speedup_high']:.2f}×" in text
-
-
-@pytest.mark.parametrize(
-    ("chart", "power", "ratio"),
-    [("hardware-throughput", 1, BY_MEANS), ("hardware-latency", -1, RATIO)],
-)
-def test_a_chart_draws_it(database: Database, chart: str, power: int, ratio: float) -> None:
-    made = picture(CHARTS[chart], Subject(points(rows_of(database))))
-    assert made is not None
-    values = {one["hardware"]: one["value"] for one in made.records}
-    assert (values["cuda"] / values["cpu"]) ** power == pytest.approx(ratio)
-
-
-def test_a_report_says_it(database: Database) -> None:
+    # A report says it.
     rows = rows_of(database)
     (line,) = [
         one for one in summary(rows, points(rows), Histories()) if one.startswith("bert-tiny")
     ]
     assert f"pytorch on cpu in fp32 takes {RATIO:.2f}× as long" in line
     assert f"({BY_MEANS:.2f}×)" in line
-
-
-def test_a_matrix_says_it(database: Database) -> None:
+    # A matrix says it.
     whole = json.loads(said(database, "matrix", "--json"))
     text = json.dumps(whole)
     assert any(
         float(one) == pytest.approx(BY_MEANS, rel=1e-3)
         for one in re.findall(r'"speed[a-z_]*": ([0-9.]+)', text)
     ), text[:400]
-
-
-def test_two_frameworks_of_a_run_are_held_against_each_other_by_it(database: Database) -> None:
+    # Two frameworks of a run are held against each other by it.
     renamed = [
         {**row, "runtime": "jax", "hardware": "cpu"} if row["hardware"] == "cuda" else row
         for row in rows_of(database)
     ]
     (line,) = frameworks(renamed, ("pytorch", "jax"))
     assert f"jax takes {1 / RATIO:.2f} times as long as pytorch" in line
-
-
-def test_a_recommendation_orders_by_the_means(database: Database) -> None:
+    # A recommendation orders by the means.
     whole = json.loads(said(database, "recommend", "bert-tiny", "--json"))
     (one,) = whole["recommendations"]
     cpu, cuda = (one["all_scores"][name]["predictions"] for name in ("cpu", "cuda"))
     assert cuda["throughput"] / cpu["throughput"] == pytest.approx(BY_MEANS, rel=1e-3)
     assert cpu["latency"] / cuda["latency"] == pytest.approx(BY_MEANS, rel=1e-3)
     assert one["primary_recommendation"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("chart", "power", "ratio"),
+    [("hardware-throughput", 1, BY_MEANS), ("hardware-latency", -1, RATIO)],
+)
+def test_a_chart_draws_it(database, chart, power, ratio):
+    made = picture(CHARTS[chart], Subject(points(rows_of(database))))
+    assert made is not None
+    values = {one["hardware"]: one["value"] for one in made.records}
+    assert (values["cuda"] / values["cpu"]) ** power == pytest.approx(ratio)

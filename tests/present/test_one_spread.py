@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +42,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     return made
 
 
-def test_a_recommendation_has_the_range_of_few_launches(database: Database) -> None:
+def test_one_range_everywhere(database):
+    # A recommendation has the range of few launches.
     words = ("recommend", "bert-tiny", "vit-tiny", "--hardware", "cpu", "--json")
     few, wild = json.loads(said(database, *words))["recommendations"]
     (score,) = few["all_scores"].values()
@@ -55,9 +55,7 @@ def test_a_recommendation_has_the_range_of_few_launches(database: Database) -> N
     assert (interval["low"], interval["high"]) == (None, None)
     assert interval["why_no_ends"]
     assert NOT_KNOWN in said(database, *words[:-1])
-
-
-def test_pages_have_the_range_of_few_launches(database: Database) -> None:
+    # Pages have the range of few launches.
     page = visitor(database)
     shown = f"{digits(min(FEW))} … {digits(max(FEW))}, range of 3 launches"
     table = page.get("/results").text
@@ -68,9 +66,7 @@ def test_pages_have_the_range_of_few_launches(database: Database) -> None:
         assert shown in text
     assert NOT_KNOWN in table
     assert "range of 5" not in table
-
-
-def test_records_of_charts_have_the_range(database: Database) -> None:
+    # Records of charts have the range.
     points = subject_in(database, {}, None).points
     records = {
         str(point.row["model"]): record(point, point.latency) for point in points if point.latency
@@ -81,7 +77,7 @@ def test_records_of_charts_have_the_range(database: Database) -> None:
     assert (wild["low"], wild["high"]) == (None, None)
 
 
-def test_a_report_has_the_range(database: Database, tmp_path: Path) -> None:
+def test_a_report_has_the_range(database, tmp_path):
     path = tmp_path / "report.html"
     said(database, "report", "--output", str(path))
     text = path.read_text()
@@ -89,7 +85,7 @@ def test_a_report_has_the_range(database: Database, tmp_path: Path) -> None:
     assert NOT_KNOWN in text
 
 
-def test_no_ratio_has_an_interval_that_is_too_wide(tmp_path: Path) -> None:
+def test_no_ratio_has_an_interval_that_is_too_wide(tmp_path):
     made = Database(tmp_path / "ratio.duckdb")
     made.ensure()
     rows = launches("bert-tiny", WILD)

@@ -36,7 +36,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     return made
 
 
-def test_what_a_window_chooses_is_what_it_chooses_of_whole_rows(database: Database) -> None:
+def test_what_a_window_chooses_is_what_it_chooses_of_whole_rows(database):
     rows = rows_of(database, COLUMNS, NEWEST, ["ok"])
     _, at_once = database.query(
         f"SELECT result_id FROM benchmark_results WHERE {NEWEST}"
@@ -53,7 +53,7 @@ def test_what_a_window_chooses_is_what_it_chooses_of_whole_rows(database: Databa
     assert str(rows[0]["started_at"]).startswith("2026-01-01")
 
 
-def test_more_than_anybody_reads_are_refused(database: Database) -> None:
+def test_more_than_anybody_reads_are_refused(database):
     assert len(rows_of(database, COLUMNS, "true", (), most=12)) == 12
     with pytest.raises(UsageError, match="More than 11 results"):
         rows_of(database, COLUMNS, "true", (), most=11)

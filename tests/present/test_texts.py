@@ -40,23 +40,22 @@ def fields(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name}
 
 
-def test_every_code_is_in_its_catalogue_and_gets_the_values_that_its_template_names() -> None:
+def test_codes_and_templates():
+    # Every code is in its catalogue and gets the values that its template names.
     for code, values, place in calls():
         subject, _, name = code.partition(".")
         assert name in catalogue(subject), (code, place)
         for template in templates(catalogue(subject)[name]):
             assert fields(template) == values, (code, place)
+    # A code that is not there is an error.
+    assert phrase("charts.own-axes") == "Panels have axes of their own."
+    with pytest.raises(KeyError):
+        phrase("charts.no-such-sentence")
 
 
 @pytest.mark.parametrize("subject", [name for name in SUBJECTS if name not in LABELS])
-def test_every_template_is_used_and_there_is_no_second_one_of_its_text(subject: str) -> None:
+def test_every_template_is_used_and_there_is_no_second_one_of_its_text(subject):
     used = {code for code, _, _ in calls()}
     assert {f"{subject}.{name}" for name in catalogue(subject)} <= used
     every = [text for entry in catalogue(subject).values() for text in templates(entry)]
     assert len(set(every)) == len(every)
-
-
-def test_a_code_that_is_not_there_is_an_error() -> None:
-    assert phrase("charts.own-axes") == "Panels have axes of their own."
-    with pytest.raises(KeyError):
-        phrase("charts.no-such-sentence")

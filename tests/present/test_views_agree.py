@@ -80,7 +80,7 @@ def sentence(database: Database) -> str:
     return next(one for one in every if one.startswith("bert-tiny"))
 
 
-def test_what_a_check_measured_for_itself_is_on_no_page(database: Database, run: Run) -> None:
+def test_what_a_check_measured_for_itself_is_on_no_page(database, run):
     run("a", 1, 10.0)
     run("b", 1, 5.0, **GPU)
     run("noise", 3, 20.0, launches=20, about={"label": "check --noise"}, **GPU)
@@ -92,7 +92,7 @@ def test_what_a_check_measured_for_itself_is_on_no_page(database: Database, run:
     assert one["primary_recommendation"] == "cuda"
 
 
-def test_a_commit_is_no_other_software(database: Database, run: Run) -> None:
+def test_a_commit_is_no_other_software(database, run):
     installed = {"packages": {"torch": "2.13"}, "python": "3.11", "kernel": "6"}
     run("a", 1, 10.0, conditions=installed)
     run("b", 1, 5.0, conditions=installed, **GPU)
@@ -101,7 +101,7 @@ def test_a_commit_is_no_other_software(database: Database, run: Run) -> None:
     assert on_the_page(database)["cuda"]["run_id"] == "b"
 
 
-def test_a_crash_since_is_said_beside_older_figures(database: Database, run: Run) -> None:
+def test_a_crash_since_is_said_beside_older_figures(database, run):
     run("a", 1, 10.0)
     run("b", 1, 5.0, **GPU)
     nothing = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": None}
@@ -113,7 +113,7 @@ def test_a_crash_since_is_said_beside_older_figures(database: Database, run: Run
     )
 
 
-def test_the_fastest_is_by_the_figure_that_both_have(database: Database, run: Run) -> None:
+def test_the_fastest_is_by_the_figure_that_both_have(database, run):
     """A median of 5.0 beside a mean of 6.0, whose median is 4.5."""
     run("a", 1, 5.0, latency_mean_ms=None, throughput=None)
     run("b", 1, 6.0, latency_p50_ms=4.5, throughput=None, **GPU)
@@ -123,14 +123,14 @@ def test_the_fastest_is_by_the_figure_that_both_have(database: Database, run: Ru
     assert sentence(database).split(":")[1].startswith(" pytorch on cuda")
 
 
-def test_a_matrix_divides_no_tokens_by_sequences(database: Database, run: Run) -> None:
+def test_a_matrix_divides_no_tokens_by_sequences(database, run):
     run("a", 1, 10.0, throughput=1000.0, throughput_unit="tokens/s")
     run("b", 1, 8.0, throughput=125.0, throughput_unit="sequences/s", **GPU)
     told = said(database, "matrix", "--json", codes=(0, EXIT_CANNOT_TELL))
     assert set(re.findall(r'"speed_vs_cpu": (\S+?),?\n', told)) == {"null", "1.0"}  # of the CPU
 
 
-def test_a_page_takes_every_launch_in_order_of_time(database: Database, run: Run) -> None:
+def test_a_page_takes_every_launch_in_order_of_time(database, run):
     run("a", 1, 10.0, launches=60)
     run("b", 1, 5.0, launches=60, **GPU)
     line = comparison(database)
@@ -141,7 +141,7 @@ def test_a_page_takes_every_launch_in_order_of_time(database: Database, run: Run
     assert f"{line['speedup_high']:.3g}" in text
 
 
-def test_wrong_outputs_have_no_figures_on_a_page(database: Database, run: Run) -> None:
+def test_wrong_outputs_have_no_figures_on_a_page(database, run):
     run("a", 1, 10.0)
     run("b", 1, 5.0, **GPU)
     run("c", 2, 2.0, verification="failed", **GPU)
@@ -149,9 +149,7 @@ def test_wrong_outputs_have_no_figures_on_a_page(database: Database, run: Run) -
     assert (shown["latency"], shown["throughput"]) == (None, None)
 
 
-def test_pages_and_commands_take_the_same_precision_for_a_matrix(
-    database: Database, run: Run
-) -> None:
+def test_pages_and_commands_take_the_same_precision_for_a_matrix(database, run):
     run("a", 1, 10.0, verification="ok", verification_error=0.0)
     int8 = {"precision": "int8", "verification": "ok", "verification_error": 0.01}
     run("b", 1, 4.0, **int8, **GPU)
@@ -161,7 +159,7 @@ def test_pages_and_commands_take_the_same_precision_for_a_matrix(
     assert "2.50" in visitor(database).get("/matrix").text
 
 
-def test_a_model_that_is_in_no_table_is_said(database: Database, run: Run) -> None:
+def test_a_model_that_is_in_no_table_is_said(database, run):
     run("a", 1, 10.0)
     run("b", 1, 5.0, **GPU)
     run("c", 1, 5.0, model="vit-tiny", series_key="v")
@@ -173,23 +171,19 @@ def test_a_model_that_is_in_no_table_is_said(database: Database, run: Run) -> No
     ]
 
 
-def test_one_launch_that_is_not_alike_is_enough_to_refuse(database: Database, run: Run) -> None:
+def test_one_launch_that_is_not_alike_is_enough_to_refuse(database, run):
     run("a", 1, 10.0)
     run("b", 1, 5.0, each={4: {"workarounds": ["cut"]}}, **GPU)
     assert "workarounds" in comparison(database)["refused"]
 
 
-def test_one_settled_launch_does_not_speak_for_four_that_are_not(
-    database: Database, run: Run
-) -> None:
+def test_one_settled_launch_does_not_speak_for_four_that_are_not(database, run):
     run("a", 1, 10.0, quality="noise_limited", each={0: {"quality": "converged"}})
     assert on_the_page(database)["cpu"]["quality"] == "noise_limited"
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_every_view_has_the_least_certain_quality(
-    database: Database, run: Run, order: tuple[int, ...]
-) -> None:
+def test_every_view_has_the_least_certain_quality(database, run, order):
     words = ("time_limited", "throttled", "unsteady")
     each = {n: {"quality": words[at]} for n, at in enumerate(order)}
     run("a", 1, 10.0, each={**each, 3: {"quality": "unusable"}})
@@ -204,7 +198,7 @@ def test_every_view_has_the_least_certain_quality(
     assert why_unsteady(found) == "throttled"
 
 
-def test_half_of_the_launches_of_no_use_make_a_cell_unusable(database: Database, run: Run) -> None:
+def test_half_of_the_launches_of_no_use_make_a_cell_unusable(database, run):
     wide = {"quality": "unusable"}
     run("a", 1, 10.0, launches=4, quality="converged", each={0: wide, 1: wide})
     assert on_the_page(database)["cpu"]["quality"] == "unusable"

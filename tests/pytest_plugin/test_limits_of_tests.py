@@ -41,32 +41,27 @@ FIVE = launches(7.8, 8.0, 8.2, 7.9, 8.1)
         (7.0, GateAnswer.FAILED, "above 7 ms"),
     ],
 )
-def test_the_whole_interval_decides(limit: float, answer: GateAnswer, words: str) -> None:
+def test_the_whole_interval_decides(limit, answer, words):
     verdict = answered(FIVE, max_latency_ms=limit)
     assert (verdict.answer, verdict.words) == (answer, words)
 
 
-def test_a_reason_names_the_figure_and_its_interval() -> None:
+def test_what_a_limit_says():
+    # A reason names the figure and its interval.
     why = answered(FIVE, max_latency_ms=8.1).why
     assert why.startswith("bert-tiny pytorch/cpu fp32 batch 1")
     assert "p50 latency 7.999 ms may be above 8.1: its interval is 7.805 to 8.198" in why
-
-
-def test_one_launch_is_no_surer_than_launches_usually_are() -> None:
+    # One launch is no surer than launches usually are.
     narrow = launches(8.0, **SAMPLES | {"latency_ci_low_ms": 7.999, "latency_ci_high_ms": 8.001})
     assert answered(narrow, max_latency_ms=8.1).answer is GateAnswer.CANNOT_TELL
     assert answered(narrow, max_latency_ms=8.3).answer is GateAnswer.PASSED
     wide = launches(8.0, **SAMPLES | {"latency_ci_high_ms": 9.5})
     assert answered(wide, max_latency_ms=9.0).answer is GateAnswer.CANNOT_TELL
-
-
-def test_samples_without_an_interval_tell_nothing() -> None:
+    # Samples without an interval tell nothing.
     verdict = answered(launches(8.0), max_latency_ms=100.0)
     assert verdict.answer is GateAnswer.CANNOT_TELL
     assert "leave out iterations, or take launches=5" in verdict.why
-
-
-def test_times_that_are_unusable_tell_nothing() -> None:
+    # Times that are unusable tell nothing.
     rows = launches(*(8.0,) * 5, quality="unusable")
     verdict = answered(rows, max_latency_ms=100.0)
     assert verdict.answer is GateAnswer.CANNOT_TELL
@@ -74,7 +69,8 @@ def test_times_that_are_unusable_tell_nothing() -> None:
     assert answered(rows, max_memory_mb=200.0).answer is GateAnswer.PASSED
 
 
-def test_of_memory_the_launch_that_took_most_counts() -> None:
+def test_limits_of_several_figures():
+    # Of memory the launch that took most counts.
     rows = [*launches(8.0, 8.0, memory_peak_mb=100.0), *launches(8.0, memory_peak_mb=150.0)]
     assert answered(rows, max_memory_mb=150.0).answer is GateAnswer.PASSED
     verdict = answered(rows, max_memory_mb=140.0)
@@ -83,6 +79,13 @@ def test_of_memory_the_launch_that_took_most_counts() -> None:
     assert answered(launches(8.0, memory_peak_mb=None), max_memory_mb=1.0).answer is (
         GateAnswer.CANNOT_TELL
     )
+    # What is missed outweighs what is open.
+    verdicts = of_limits(figures_of(FIVE), limits_of({"max_latency_ms": 8.1, "max_memory_mb": 50}))
+    assert worst(verdicts) is GateAnswer.FAILED
+    assert worst(verdicts[1:]) is GateAnswer.CANNOT_TELL
+    assert worst([]) is GateAnswer.PASSED
+    rows = [*launches(1.0, 1.1, case_id="a"), *launches(2.0, case_id="b")]
+    assert [len(case) for case in cases_of(rows)] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_of_memory_the_launch_that_took_most_counts() -> None:
         (110.0, GateAnswer.FAILED),
     ],
 )
-def test_a_rate_has_to_be_above_its_limit(least: float, answer: GateAnswer) -> None:
+def test_a_rate_has_to_be_above_its_limit(least, answer):
     rates = (99.0, 101.0, 100.0, 98.0, 102.0)
     rows = [
         row(launch=n, throughput=rate, throughput_unit="calls/s") for n, rate in enumerate(rates)
@@ -103,25 +106,13 @@ def test_a_rate_has_to_be_above_its_limit(least: float, answer: GateAnswer) -> N
     assert verdict.words.endswith(f"{least:g} calls/s")
 
 
-def test_what_is_missed_outweighs_what_is_open() -> None:
-    verdicts = of_limits(figures_of(FIVE), limits_of({"max_latency_ms": 8.1, "max_memory_mb": 50}))
-    assert worst(verdicts) is GateAnswer.FAILED
-    assert worst(verdicts[1:]) is GateAnswer.CANNOT_TELL
-    assert worst([]) is GateAnswer.PASSED
-
-
-def test_each_case_has_its_own_figures() -> None:
-    rows = [*launches(1.0, 1.1, case_id="a"), *launches(2.0, case_id="b")]
-    assert [len(case) for case in cases_of(rows)] == [2, 1]
-
-
 @pytest.mark.parametrize("value", [0, -1, "5", float("nan")])
-def test_a_limit_that_limits_nothing_is_refused_by_its_own_name(value: Any) -> None:
+def test_a_limit_that_limits_nothing_is_refused_by_its_own_name(value):
     with pytest.raises(UsageError, match="max_memory_mb"):
         limits_of({"max_memory_mb": value})
 
 
 @pytest.mark.parametrize("threshold", [True, "0.1"])
-def test_a_threshold_is_a_number(threshold: Any) -> None:
+def test_a_threshold_is_a_number(threshold):
     with pytest.raises(UsageError, match=r"threshold takes a number.* 0\.1 stands for 10 %"):
         BaselineQuestion("main", threshold)

@@ -110,7 +110,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     return made
 
 
-def test_a_limit_that_is_kept_passes_and_is_shown(project: Project) -> None:
+def test_a_limit_that_is_kept_passes_and_is_shown(project):
     done = project.run(arguments="max_latency_ms=9")
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines(
@@ -122,7 +122,7 @@ def test_a_limit_that_is_kept_passes_and_is_shown(project: Project) -> None:
     )
 
 
-def test_what_a_test_says_goes_on_to_benchmark(project: Project) -> None:
+def test_what_a_test_says_goes_on_to_benchmark(project):
     project.run("--accelbench-label", "pr-12", arguments="[1], iterations=4, seed=3")
     (asked,) = project.asked
     assert asked == {
@@ -138,7 +138,7 @@ def test_what_a_test_says_goes_on_to_benchmark(project: Project) -> None:
     }
 
 
-def test_a_limit_that_is_missed_fails_with_a_sentence_alone(project: Project) -> None:
+def test_a_limit_that_is_missed_fails_with_a_sentence_alone(project):
     done = project.run(arguments="max_latency_ms=5")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines([f"{NAME} pytorch/cpu * p50 latency 8 ms is above 5"])
@@ -155,9 +155,7 @@ def test_a_limit_that_is_missed_fails_with_a_sentence_alone(project: Project) ->
         (("--accelbench-cant-tell=warn",), "fail", {"passed": 1, "warnings": 1}),
     ],
 )
-def test_what_cannot_be_told_does_what_is_set(
-    project: Project, words: tuple[str, ...], setting: str, outcomes: dict[str, int]
-) -> None:
+def test_what_cannot_be_told_does_what_is_set(project, words, setting, outcomes):
     project.pytester.makeini(f"[pytest]\naccelbench_cant_tell = {setting}\n")
     done = project.run("-rs", *words, arguments="max_latency_ms=8")
     done.assert_outcomes(**outcomes)
@@ -166,7 +164,7 @@ def test_what_cannot_be_told_does_what_is_set(
     )
 
 
-def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project: Project) -> None:
+def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project):
     project.stored("before", 1.0, day=1, label="main")
     project.factor = 1.06
     done = project.run(arguments="baseline='main'")
@@ -189,7 +187,7 @@ def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project: Project) -
     done.stdout.fnmatch_lines(["test_it.py::test_it * better against main"])
 
 
-def test_a_baseline_that_does_not_exist_fails(project: Project) -> None:
+def test_a_baseline_that_does_not_exist_fails(project):
     project.stored("before", 1.0, day=1, label="main")
     done = project.run(arguments="baseline='mian'")
     done.assert_outcomes(failed=1)
@@ -199,13 +197,13 @@ def test_a_baseline_that_does_not_exist_fails(project: Project) -> None:
     done.stdout.fnmatch_lines(["test_it.py::test_it * no baseline mian"])
 
 
-def test_a_baseline_that_has_nothing_of_the_test_cannot_be_told(project: Project) -> None:
+def test_a_baseline_that_has_nothing_of_the_test_cannot_be_told(project):
     project.stored("before", 1.0, day=1, name="another", label="main")
     done = project.run(arguments="baseline='main'")
     done.assert_outcomes(passed=1, warnings=1)
 
 
-def test_a_new_baseline_is_created_only_if_there_is_none(project: Project) -> None:
+def test_a_new_baseline_is_created_only_if_there_is_none(project):
     project.stores = True
     new, arguments = "--accelbench-new-baseline", "baseline='main', threshold=0.3"
     done = project.run(new, arguments=arguments)
@@ -222,7 +220,7 @@ def test_a_new_baseline_is_created_only_if_there_is_none(project: Project) -> No
     assert done.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_new_baseline_of_a_second_test_has_the_same_name(project: Project) -> None:
+def test_a_new_baseline_of_a_second_test_has_the_same_name(project):
     project.stored("before", 1.0, day=1, name="another", label="main")
     project.run("--accelbench-new-baseline", arguments="baseline='main'")
     assert project.asked[-1]["label"] == "main"
@@ -231,15 +229,13 @@ def test_a_new_baseline_of_a_second_test_has_the_same_name(project: Project) -> 
 @pytest.mark.parametrize(
     ("word", "about"), [("trunk", {"git_branch": "trunk"}), ("gone.csv", {}), ("before", {})]
 )
-def test_a_label_hides_no_branch_run_or_file(
-    project: Project, word: str, about: Mapping[str, Any]
-) -> None:
+def test_a_label_hides_no_branch_run_or_file(project, word, about):
     project.stored("before", 1.0, day=1, name="another", **about)
     project.run("--accelbench-new-baseline", arguments=f"baseline={word!r}")
     assert project.asked[-1]["label"] is None
 
 
-def test_a_baseline_of_another_machine_cannot_be_told(project: Project) -> None:
+def test_a_baseline_of_another_machine_cannot_be_told(project):
     project.stores = True
     name = project.pytester.path / "accelbench.duckdb"
     store(name, project.launches(1.0, 1, NAME), "before", label="main", machine="other")
@@ -248,7 +244,7 @@ def test_a_baseline_of_another_machine_cannot_be_told(project: Project) -> None:
     done.stdout.fnmatch_lines(["*The baseline is of other*"])
 
 
-def test_a_changed_source_is_compared_unless_it_is_not_allowed(project: Project) -> None:
+def test_a_changed_source_is_compared_unless_it_is_not_allowed(project):
     project.changes = {"weights_digest": "before"}
     project.stored("before", 1.0, day=1, label="main")
     project.changes = {"weights_digest": "now"}
@@ -272,20 +268,20 @@ def test_a_changed_source_is_compared_unless_it_is_not_allowed(project: Project)
         ("baseline='main', allow='all'", "There is nothing 'all' to allow. Known: weights*"),
     ],
 )
-def test_a_slip_fails_with_a_sentence_alone(project: Project, arguments: str, says: str) -> None:
+def test_a_slip_fails_with_a_sentence_alone(project, arguments, says):
     done = project.run(arguments=arguments)
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines([says])
     done.stdout.no_fnmatch_line("*accelbench(len*")
 
 
-def test_what_benchmark_refuses_fails_with_its_sentence(project: Project) -> None:
+def test_what_benchmark_refuses_fails_with_its_sentence(project):
     done = project.run(source="def test_it(accelbench):\n    accelbench('refused')\n")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["It is refused. Do otherwise."])
 
 
-def test_a_launch_that_fails_fails_the_test(project: Project) -> None:
+def test_a_launch_that_fails_fails_the_test(project):
     project.changes = {"status": "failed", "reason": "crashed", "message": "it crashed"}
     done = project.run(arguments="max_latency_ms=9, baseline='main'")
     done.assert_outcomes(failed=1)
@@ -294,7 +290,7 @@ def test_a_launch_that_fails_fails_the_test(project: Project) -> None:
     )
 
 
-def test_the_nearest_mark_says_most_and_the_call_more(project: Project) -> None:
+def test_the_nearest_mark_says_most_and_the_call_more(project):
     source = """
         import pytest
 
@@ -308,7 +304,7 @@ def test_the_nearest_mark_says_most_and_the_call_more(project: Project) -> None:
     assert (project.asked[0]["launches"], project.asked[0]["seed"]) == (4, 7)
 
 
-def test_a_test_that_measures_twice_names_what_it_measures(project: Project) -> None:
+def test_a_test_that_measures_twice_names_what_it_measures(project):
     source = """
         def test_it(accelbench):
             accelbench(len)
@@ -322,7 +318,7 @@ def test_a_test_that_measures_twice_names_what_it_measures(project: Project) -> 
     done.stdout.fnmatch_lines(["2 runs in *"])
 
 
-def test_parameters_are_part_of_the_name_as_one_word(project: Project) -> None:
+def test_parameters_are_part_of_the_name_as_one_word(project):
     source = """
         import pytest
 
@@ -335,7 +331,7 @@ def test_parameters_are_part_of_the_name_as_one_word(project: Project) -> None:
     assert [asked["name"] for asked in project.asked] == [f"{NAME}[1_2]", None]
 
 
-def test_what_is_measured_in_place_is_not_kept(project: Project) -> None:
+def test_what_is_measured_in_place_is_not_kept(project):
     done = project.run("--accelbench-label", "pr", arguments="isolate=False, max_latency_ms=9")
     done.assert_outcomes(passed=1)
     assert {"db", "label", "launches"}.isdisjoint(project.asked[0])
@@ -348,15 +344,13 @@ PLAIN = CALL.format(arguments="") + "\n    def test_plain(): pass\n"
 
 
 @pytest.mark.parametrize(("words", "passed"), [("accelbench", 1), ("not accelbench", 1)])
-def test_tests_that_measure_are_chosen_by_their_mark(
-    project: Project, words: str, passed: int
-) -> None:
+def test_tests_that_measure_are_chosen_by_their_mark(project, words, passed):
     done = project.run("-m", words, "--strict-markers", source=PLAIN)
     done.assert_outcomes(passed=passed, deselected=1)
     assert bool(project.asked) is (words == "accelbench")
 
 
-def test_a_run_that_measures_nothing_shows_nothing(project: Project) -> None:
+def test_a_run_that_measures_nothing_shows_nothing(project):
     done = project.run("-m", "not accelbench", source=PLAIN)
     done.stdout.no_fnmatch_line("*= accelbench =*")
     assert not (project.pytester.path / "accelbench.duckdb").exists()
@@ -365,18 +359,14 @@ def test_a_run_that_measures_nothing_shows_nothing(project: Project) -> None:
 @pytest.mark.parametrize(
     ("body", "warnings"), [("pass", 1), ("assert not 1", 0), ("accelbench(len)", 0)]
 )
-def test_a_test_that_never_measured_is_warned_of(
-    project: Project, body: str, warnings: int
-) -> None:
+def test_a_test_that_never_measured_is_warned_of(project, body, warnings):
     done = project.run(source=f"def test_it(accelbench):\n    {body}\n")
     done.assert_outcomes(**{"failed" if "not" in body else "passed": 1}, warnings=warnings)
     told = "It never called its fixture accelbench: nothing was measured." in done.stdout.str()
     assert told == bool(warnings)
 
 
-def test_nothing_is_measured_beside_other_tests(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_measured_beside_other_tests(project, monkeypatch):
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     done = project.run("-rs")
     done.assert_outcomes(skipped=1)
@@ -384,9 +374,7 @@ def test_nothing_is_measured_beside_other_tests(
     project.run("--accelbench-parallel").assert_outcomes(passed=1)
 
 
-def test_the_database_is_the_one_that_is_named_nearest(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_database_is_the_one_that_is_named_nearest(project, monkeypatch):
     folder = project.pytester.path
     monkeypatch.setenv("ACCELBENCH_DB", "environment.duckdb")
     project.run()
@@ -399,7 +387,7 @@ def test_the_database_is_the_one_that_is_named_nearest(
     assert [asked["db"] for asked in project.asked] == [str(folder / f"{n}.duckdb") for n in names]
 
 
-def test_a_run_is_compared_with_a_baseline_and_no_outcome_changes(project: Project) -> None:
+def test_a_run_is_compared_with_a_baseline_and_no_outcome_changes(project):
     project.stored("before", 1.0, day=1, label="main")
     project.factor = 3.0
     done = project.run("--accelbench-compare=main")
@@ -411,7 +399,7 @@ def test_a_run_is_compared_with_a_baseline_and_no_outcome_changes(project: Proje
     done.stdout.fnmatch_lines(["run-2 against earlier runs, on lab*", "*24 → 24*"])
 
 
-def test_a_comparison_that_has_nothing_before_says_so(project: Project) -> None:
+def test_a_comparison_that_has_nothing_before_says_so(project):
     project.stores = True
     done = project.run("test_it.py", "--accelbench-compare")
     done.stdout.fnmatch_lines(["Can't tell: None of it was measured before."])
@@ -427,9 +415,7 @@ def test_a_comparison_that_has_nothing_before_says_so(project: Project) -> None:
         ((), "accelbench_cant_tell = pass", "*takes warn, fail or skip, not 'pass'*"),
     ],
 )
-def test_a_setting_that_means_nothing_is_refused(
-    project: Project, words: tuple[str, ...], setting: str, says: str
-) -> None:
+def test_a_setting_that_means_nothing_is_refused(project, words, setting, says):
     project.pytester.makeini(f"[pytest]\n{setting}\n")
     done = project.run(*words)
     assert done.ret is pytest.ExitCode.USAGE_ERROR
@@ -455,9 +441,7 @@ REAL = """
 """
 
 
-def test_an_installed_plugin_measures_and_reports_through_other_processes(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_plugin_measures_and_reports_through_other_processes(pytester, monkeypatch):
     """Its entry point as the project declares it; pytest-xdist; a real measurement."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (points,) = project["entry-points"]["pytest11"].items()
@@ -490,7 +474,7 @@ def test_an_installed_plugin_measures_and_reports_through_other_processes(
     without.assert_outcomes(passed=1, deselected=1)
 
 
-def test_what_is_shown_is_escaped(project: Project) -> None:
+def test_what_is_shown_is_escaped(project):
     project.changes = {"model": "mine\x1b[31m"}
     done = project.run()
     assert "mine<U+001B>[31m" in done.stdout.str()

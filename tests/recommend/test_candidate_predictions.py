@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ def scores(chosen: HardwareSelector, *among: str, **more: Any) -> dict[str, Any]
     return found
 
 
-def test_every_compatible_platform_has_a_prediction_with_its_basis_and_interval() -> None:
+def test_every_compatible_platform_has_a_prediction_with_its_basis_and_interval():
     answer = ask(HardwareSelector())
     for name, score in answer["all_scores"].items():
         predicted = score["predictions"]
@@ -58,9 +57,7 @@ def test_every_compatible_platform_has_a_prediction_with_its_basis_and_interval(
     assert "Predicted from vendor peaks alone: " in answer["explanation"]
 
 
-def test_it_carries_the_held_out_error_in_the_words_of_predict(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_carries_the_held_out_error_in_the_words_of_predict(monkeypatch):
     found = HeldOutError(0.64, 34, "pytorch/cuda")
     monkeypatch.setattr(HeldOutErrors, "of", lambda *_: found)
     recommended = ask(HardwareSelector(), "cuda")
@@ -79,7 +76,7 @@ def test_it_carries_the_held_out_error_in_the_words_of_predict(
     assert row.cells["Off, held out"] == other.cells["Off, held out"] == "64%"
 
 
-def test_nothing_is_ranked_by_a_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_ranked_by_a_prediction(monkeypatch):
     def order(model: str) -> list[tuple[str, float]]:
         answer = HardwareSelector().select_hardware(model_name=model, batch_size=64)
         assert not answer["clear_winner"]
@@ -100,9 +97,7 @@ CARDS = ("cuda:A100-SXM4-80GB", "cuda:NVIDIA H100 80GB HBM3", "cuda:NVIDIA GeFor
 
 
 @pytest.mark.parametrize("named", [CARDS, tuple(reversed(CARDS))])
-def test_named_devices_without_results_are_ranked_by_their_predictions(
-    named: tuple[str, ...],
-) -> None:
+def test_named_devices_without_results_are_ranked_by_their_predictions(named):
     answer = ask(HardwareSelector(), *named, model_name="resnet-50", batch_size=32)
     ranked = answer["all_scores"]
     assert next(iter(ranked)) == "cuda:NVIDIA H100 80GB HBM3"
@@ -111,12 +106,10 @@ def test_named_devices_without_results_are_ranked_by_their_predictions(
     assert not answer["clear_winner"]
 
 
-def test_a_prediction_of_a_stand_in_device_does_not_rank_a_platform() -> None:
+def test_what_is_not_predicted():
     ranked = scores(HardwareSelector(), "cuda:NVIDIA H100 80GB HBM3", "rocm", "mps")
     assert {score["basis"] for score in ranked.values()} == {"rule"}
-
-
-def test_what_the_rules_rate_equally_is_a_tie() -> None:
+    # What the rules rate equally is a tie.
     answer = ask(
         HardwareSelector(), "cuda:0", "cuda:1", "cpu", model_family="vision", model_name="x"
     )
@@ -124,21 +117,14 @@ def test_what_the_rules_rate_equally_is_a_tie() -> None:
     tied = [name for name, score in scored if score == scored[0][1]]
     assert len(tied) > 1
     assert answer["no_clear_winner_between"] == tied
-
-
-def test_of_a_model_without_a_graph_nothing_is_predicted() -> None:
     answer = ask(HardwareSelector(), model_name="somebody-elses", model_family="vision")
     assert not any("predictions" in score for score in answer["all_scores"].values())
-
-
-def test_where_no_peaks_are_documented_and_nothing_was_measured_nothing_is_predicted() -> None:
+    # Where no peaks are documented and nothing was measured nothing is predicted.
     own = {"hardware_preferences": {"abacus": {"cost_factor": 1.0}}}
     chosen = scores(HardwareSelector(config_path=own), "abacus", "cpu")
     assert "predictions" in chosen["cpu"]
     assert "predictions" not in chosen["abacus"]
-
-
-def test_what_cannot_be_chosen_is_not_predicted() -> None:
+    # What cannot be chosen is not predicted.
     chosen = scores(HardwareSelector(), "cpu", "qnn", mode="training")
     assert "predictions" in chosen["cpu"]
     assert chosen["qnn"]["compatible"] is False
@@ -152,23 +138,23 @@ def test_what_cannot_be_chosen_is_not_predicted() -> None:
         ("cuda:rtx-4090", "NVIDIA GeForce RTX 4090"),
     ],
 )
-def test_a_card_is_predicted_by_either_of_its_names(word: str, device: str) -> None:
+def test_a_card_is_predicted_by_either_of_its_names(word, device):
     (score,) = scores(HardwareSelector(), word).values()
     assert score["predictions"]["device"] == device
 
 
-def test_a_device_that_multiplies_in_int8_alone_is_predicted_in_int8() -> None:
+def test_a_device_that_multiplies_in_int8_alone_is_predicted_in_int8():
     assert scores(HardwareSelector(), "qnn")["qnn"]["predictions"]["precision"] == "int8"
 
 
-def test_a_figure_is_never_replaced_by_a_prediction(tmp_path: Path) -> None:
+def test_a_figure_is_never_replaced_by_a_prediction(tmp_path):
     chosen = scores(selector(tmp_path, result(latency_p50_ms=5.0)), "cpu", "cuda")
     assert chosen["cpu"]["predictions"]["latency"] == 5.0
     assert "memory_high_mb" not in chosen["cpu"]["predictions"]
     assert chosen["cuda"]["predictions"]["provenance"] == "predicted"
 
 
-def test_other_models_here_are_a_nearer_basis_than_vendor_peaks(tmp_path: Path) -> None:
+def test_other_models_here_are_a_nearer_basis_than_vendor_peaks(tmp_path):
     rows = [
         result(model=name, batch_size=batch, latency_p50_ms=4.0 * batch, latency_mean_ms=None)
         for name in ("distilbert-tiny", "gpt2-tiny")
@@ -179,9 +165,7 @@ def test_other_models_here_are_a_nearer_basis_than_vendor_peaks(tmp_path: Path) 
     assert predicted["predictions"]["basis"] == "other models in this configuration"
 
 
-def test_predictions_are_the_same_whatever_was_predicted_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predictions_are_the_same_whatever_was_predicted_before(tmp_path, monkeypatch):
     monkeypatch.setattr(traces_module, "default_folder", lambda: tmp_path / "cache")
     rows = [
         result(model=name, batch_size=batch, sequence_length=51, latency_p50_ms=4.0 * batch)
@@ -214,7 +198,7 @@ def measured_models(**more: Any) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_what_five_models_ran_in_makes_a_figure_that_is_ranked_and_marked(tmp_path: Path) -> None:
+def test_what_five_models_ran_in_makes_a_figure_that_is_ranked_and_marked(tmp_path):
     rows = [*measured_models(), *measured_models(hardware="cuda", runtime="pytorch")]
     answer = ask(selector(tmp_path, *rows), "cpu", "cuda", "rocm", model_name="resnet-50")
     for name in ("cpu", "cuda"):
@@ -234,7 +218,7 @@ def test_what_five_models_ran_in_makes_a_figure_that_is_ranked_and_marked(tmp_pa
     assert "Data of" not in answer["explanation"]
 
 
-def test_predictions_whose_bands_meet_have_no_clear_winner(tmp_path: Path) -> None:
+def test_predictions_whose_bands_meet_have_no_clear_winner(tmp_path):
     rows = [*measured_models(), *measured_models(hardware="cuda", runtime="pytorch")]
     scale = {"cpu": 4.0, "cuda": 4.0}
     near = ask(selector(tmp_path, *rows), *scale, model_name="resnet-50")
@@ -249,7 +233,7 @@ def test_predictions_whose_bands_meet_have_no_clear_winner(tmp_path: Path) -> No
     assert far["primary_recommendation"] == "cuda"
 
 
-def test_models_of_no_catalogue_are_estimated_from_no_others(tmp_path: Path) -> None:
+def test_models_of_no_catalogue_are_estimated_from_no_others(tmp_path):
     rows = [
         result(
             model=name, batch_size=1, latency_p50_ms=4.0, latency_mean_ms=None, flops=1e9,
@@ -265,7 +249,7 @@ def test_models_of_no_catalogue_are_estimated_from_no_others(tmp_path: Path) -> 
     assert {score["basis"] for score in others.values()} == {"rule"}
 
 
-def test_beyond_the_largest_batch_a_prediction_takes_the_place_of_the_rule(tmp_path: Path) -> None:
+def test_beyond_the_largest_batch_a_prediction_takes_the_place_of_the_rule(tmp_path):
     chosen = selector(tmp_path, *measured_models())
     for batch, basis in ((4, "measured"), (3, "between batches"), (64, "predicted")):
         score = scores(chosen, "cpu", model_name="vit-tiny", batch_size=batch)["cpu"]
@@ -273,7 +257,7 @@ def test_beyond_the_largest_batch_a_prediction_takes_the_place_of_the_rule(tmp_p
     assert score["predictions"]["basis"] == "the model here, at other sizes"
 
 
-def test_a_machine_that_is_named_has_predictions_of_its_devices_alone(tmp_path: Path) -> None:
+def test_a_machine_that_is_named_has_predictions_of_its_devices_alone(tmp_path):
     file = tmp_path / "results.duckdb"
     stored(file, *measured_models(), run="r1")
     stored(file, *measured_models(hardware="cuda"), run="r2", machine="other")
@@ -292,7 +276,7 @@ def test_a_machine_that_is_named_has_predictions_of_its_devices_alone(tmp_path: 
 SMALL = "NVIDIA GeForce RTX 4060"  # 8 GiB
 
 
-def test_what_is_predicted_not_to_fit_its_device_is_out_and_says_why(tmp_path: Path) -> None:
+def test_what_is_predicted_not_to_fit_its_device_is_out_and_says_why(tmp_path):
     measured = {"memory_peak_mb": 3000.0}
     quick = measured_models(hardware="cuda", device_name=SMALL, **measured)
     for row in quick:
@@ -310,7 +294,7 @@ def test_what_is_predicted_not_to_fit_its_device_is_out_and_says_why(tmp_path: P
     assert small["primary_recommendation"] == "cuda"
 
 
-def test_by_peaks_alone_what_may_fit_is_not_out(tmp_path: Path) -> None:
+def test_by_peaks_alone_what_may_fit_is_not_out(tmp_path):
     """Their memory is off by a factor of five either way; weights are there all the same."""
     may = scores(HardwareSelector(), f"cuda:={SMALL}", model_name="gpt2", batch_size=64)
     (entry,) = may.values()
@@ -321,7 +305,7 @@ def test_by_peaks_alone_what_may_fit_is_not_out(tmp_path: Path) -> None:
     assert "predicted at least " in entry["reason"]
 
 
-def test_a_store_says_how_much_memory_its_devices_have(tmp_path: Path) -> None:
+def test_a_store_says_how_much_memory_its_devices_have(tmp_path):
     file = stored(tmp_path / "results.duckdb", *measured_models(hardware="cuda"))
     database = Database(file)
     sizes = {"one": 2, "other": 4}
@@ -342,9 +326,7 @@ def test_a_store_says_how_much_memory_its_devices_have(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [8, 64])
-def test_predict_and_recommend_have_one_figure_beyond_the_largest_batch(
-    tmp_path: Path, batch: int
-) -> None:
+def test_predict_and_recommend_have_one_figure_beyond_the_largest_batch(tmp_path, batch):
     """Of one model that was measured at one batch, and of nothing else."""
     row = result(model="vit-tiny", batch_size=4, sequence_length=None, family="vision")
     file = stored(tmp_path / "results.duckdb", row)
@@ -357,9 +339,7 @@ def test_predict_and_recommend_have_one_figure_beyond_the_largest_batch(
         assert score["predictions"][name] == pytest.approx(figure[f"{name}_ms"])  # type: ignore[literal-required]
 
 
-def test_a_prediction_is_asked_with_what_was_measured_of_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prediction_is_asked_with_what_was_measured_of_parts(tmp_path, monkeypatch):
     heard: list[tuple[MeasuredCase, ...]] = []
     answered = answers.answer
 
@@ -387,8 +367,8 @@ def test_a_prediction_is_asked_with_what_was_measured_of_parts(
 
 @pytest.mark.parametrize("provenance", ["measured", "imported"])
 def test_what_was_measured_in_a_precision_that_does_not_count_is_no_prediction(
-    tmp_path: Path, provenance: str
-) -> None:
+    tmp_path, provenance
+):
     card = {"hardware": "cuda", "device_name": "A card", "provenance": provenance}
     quantised = result(precision="int8", latency_p50_ms=3.0, latency_mean_ms=3.0, **card)
     answer = ask(selector(tmp_path, quantised), "cuda")

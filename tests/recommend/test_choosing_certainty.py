@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from choosing_world import result, selector
 
 
-def test_what_is_faster_within_the_uncertainty_is_cheaper_too(tmp_path: Path) -> None:
+def test_what_is_faster_within_the_uncertainty_is_cheaper_too(tmp_path):
     """Between 100 ms for 1.00 and 99 ms for 1.02 nothing is clear, whichever weighs more."""
     several = (result(latency_p50_ms=100.0), result(hardware="cuda", latency_p50_ms=102.0))
 
@@ -29,7 +28,7 @@ def test_what_is_faster_within_the_uncertainty_is_cheaper_too(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("importance", ["low", "medium", "high"])
-def test_importance_does_not_move_what_cannot_be_otherwise(tmp_path: Path, importance: str) -> None:
+def test_importance_does_not_move_what_cannot_be_otherwise(tmp_path, importance):
     """100 ms of a batch of 32 is no less than 3.1 ms, and no more than 100, for one item."""
     config = {"model_families": {"vision": {"batch_size_importance": importance}}}
     found = selector(
@@ -47,7 +46,7 @@ def test_importance_does_not_move_what_cannot_be_otherwise(tmp_path: Path, impor
     assert more["latency_low"] >= 100.0 / 1.03
 
 
-def test_a_device_is_no_rival_of_its_own_platform(tmp_path: Path) -> None:
+def test_a_device_is_no_rival_of_its_own_platform(tmp_path):
     chosen = selector(tmp_path, result(), result(hardware="cuda", latency_p50_ms=2.0))
     answer = chosen.select_hardware(
         "embedding", "bert-tiny", available_hardware=["cuda", "cuda:A card", "cpu"]
@@ -56,7 +55,7 @@ def test_a_device_is_no_rival_of_its_own_platform(tmp_path: Path) -> None:
     assert answer["clear_winner"]
 
 
-def test_what_nobody_wants_is_no_clear_winner(tmp_path: Path) -> None:
+def test_what_nobody_wants_is_no_clear_winner(tmp_path):
     none = {"availability_factor": 0}
     config = {"hardware_preferences": {"cpu": none, "cuda": none}}
     chosen = selector(tmp_path, result(), result(hardware="cuda"), config_path=config)
@@ -65,9 +64,7 @@ def test_what_nobody_wants_is_no_clear_winner(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("batch", "clear"), [(256, True), (4, False)])
-def test_a_phone_is_no_rival_of_a_card_that_was_measured(
-    tmp_path: Path, batch: int, clear: bool
-) -> None:
+def test_a_phone_is_no_rival_of_a_card_that_was_measured(tmp_path, batch, clear):
     """An estimate from a far smaller batch may be off by more than places differ."""
     model = {"model": "ours", "family": "vision", "image_size": 224}
     chosen = selector(

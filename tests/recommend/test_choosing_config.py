@@ -63,7 +63,7 @@ GUIDE = """{
 }"""
 
 
-def test_the_guides_configuration_is_read_as_it_stands_there(tmp_path: Path) -> None:
+def test_the_guides_configuration_is_read_as_it_stands_there(tmp_path):
     (tmp_path / "my_config.json").write_text(GUIDE, encoding="utf-8")
     found = read(tmp_path / "my_config.json")
     wanted = defaults()
@@ -81,11 +81,11 @@ def test_the_guides_configuration_is_read_as_it_stands_there(tmp_path: Path) -> 
     ("amount", "size"),
     [(1, "small"), (2, "medium"), (8, "medium"), (9, "large"), (32, "large"), (33, "large")],
 )
-def test_bounds_belong_to_what_they_bound_and_beyond_all_is_large(amount: int, size: str) -> None:
+def test_bounds_belong_to_what_they_bound_and_beyond_all_is_large(amount, size):
     assert size_of(amount, defaults()["batch_size_thresholds"]) == size
 
 
-def test_a_part_of_it_changes_only_what_it_names() -> None:
+def test_a_part_of_it_changes_only_what_it_names():
     found = over_defaults({"selection_criteria": {"inference": {"memory_weight": 0.0}}})
     assert found["selection_criteria"]["inference"]["memory_weight"] == 0.0
     assert found["selection_criteria"]["inference"]["latency_weight"] == 0.4
@@ -136,7 +136,7 @@ def test_a_part_of_it_changes_only_what_it_names() -> None:
         ('{"a": 1', "line 1: "),
     ],
 )
-def test_what_is_wrong_is_named_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_is_named_in_one_sentence(tmp_path, text, said):
     (tmp_path / "c.json").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError) as error:
         read(tmp_path / "c.json")
@@ -154,7 +154,7 @@ def first(folder: Path, config: dict[str, Any]) -> Any:
     return chosen.select_hardware("embedding", "bert-tiny", 1)["primary_recommendation"]
 
 
-def test_weights_decide(tmp_path: Path) -> None:
+def test_weights_decide(tmp_path):
     def by(**weights: float) -> dict[str, Any]:
         none = dict.fromkeys(("latency", "throughput", "memory", "compatibility"), 0.0)
         said = {f"{name}_weight": value for name, value in {**none, **weights}.items()}
@@ -165,7 +165,7 @@ def test_weights_decide(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("factor", ["cost_factor", "availability_factor", "power_factor"])
-def test_factors_weigh_scores(tmp_path: Path, factor: str) -> None:
+def test_factors_weigh_scores(tmp_path, factor):
     config = {"hardware_preferences": {"cuda": {factor: 0.5}}}
     chosen = selector(tmp_path, *both(), config_path=config)
     scores = chosen.select_hardware("embedding", "bert-tiny", 1)["all_scores"]
@@ -174,7 +174,7 @@ def test_factors_weigh_scores(tmp_path: Path, factor: str) -> None:
     assert scores["cpu"]["score"] == pytest.approx(plain["cpu"]["score"])
 
 
-def test_factors_weigh_rules_too(tmp_path: Path) -> None:
+def test_factors_weigh_rules_too(tmp_path):
     question = ("text_generation", "of-ours-7b", 64)
     assert selector(tmp_path).select_hardware(*question)["primary_recommendation"] == "cuda"
     config = {"hardware_preferences": {"cuda": {"availability_factor": 0.0}}}
@@ -182,7 +182,7 @@ def test_factors_weigh_rules_too(tmp_path: Path) -> None:
     assert chosen.select_hardware(*question)["primary_recommendation"] == "rocm"
 
 
-def test_hardware_of_ones_own_by_configuration_alone(tmp_path: Path) -> None:
+def test_hardware_of_ones_own_by_configuration_alone(tmp_path):
     config = {
         "hardware_preferences": {"npu9": {"cost_factor": 1.0}},
         "compatibility": {
@@ -201,13 +201,13 @@ def test_hardware_of_ones_own_by_configuration_alone(tmp_path: Path) -> None:
     assert entries["npu9"]["source"] == "the configuration"
 
 
-def test_a_custom_platforms_results_are_chosen_by(tmp_path: Path) -> None:
+def test_a_custom_platforms_results_are_chosen_by(tmp_path):
     mine = result(hardware="npu9", latency_p50_ms=1.0)
     chosen = selector(tmp_path, *both(), mine)
     assert chosen.select_hardware("embedding", "bert-tiny", 1)["primary_recommendation"] == "npu9"
 
 
-def test_importances_stretch_the_bounds_that_are_a_guess(tmp_path: Path) -> None:
+def test_importances_stretch_the_bounds_that_are_a_guess(tmp_path):
     def reach(importance: str, batch: int) -> float:
         config = {"model_families": {"embedding": {"batch_size_importance": importance}}}
         rows = both(batch_size=4, model="somebody-elses")

@@ -44,7 +44,7 @@ def place(answer: dict[str, Any]) -> tuple[str, int] | None:
     return found and (found["precision"], found["batch_size"])
 
 
-def test_memory_constrained(tmp_path: Path) -> None:
+def test_memory_constrained(tmp_path):
     chosen = grid(tmp_path)
     assert place(best(chosen, memory_mb=2048)) == ("fp16", 32)
     assert place(best(chosen, memory_mb=900)) == ("fp16", 8)
@@ -64,11 +64,11 @@ def test_memory_constrained(tmp_path: Path) -> None:
         ({}, ("fp16", 32)),
     ],
 )
-def test_each_limit_holds(tmp_path: Path, limits: dict[str, float], wanted: Any) -> None:
+def test_each_limit_holds(tmp_path, limits, wanted):
     assert place(best(grid(tmp_path), **limits)) == wanted
 
 
-def test_a_throughput_is_reached_by_what_fits_and_missed_by_the_rest(tmp_path: Path) -> None:
+def test_a_throughput_is_reached_by_what_fits_and_missed_by_the_rest(tmp_path):
     answer = best(grid(tmp_path), min_throughput=700.0)
     assert {(one["precision"], one["batch_size"]) for one in answer["fits"]} == {
         *(("fp16", 32), ("fp16", 8), ("fp32", 32)),
@@ -76,7 +76,7 @@ def test_a_throughput_is_reached_by_what_fits_and_missed_by_the_rest(tmp_path: P
     assert "200 items/s is below 700" in [one["why"][0] for one in answer["does_not_fit"]]
 
 
-def test_what_was_not_measured_does_not_fit_and_says_so(tmp_path: Path) -> None:
+def test_what_was_not_measured_does_not_fit_and_says_so(tmp_path):
     one = result(verification_error=None, model="of-ours")
     chosen = selector(tmp_path, {**one, "memory_peak_mb": None})
     for limit, why in (
@@ -90,7 +90,7 @@ def test_what_was_not_measured_does_not_fit_and_says_so(tmp_path: Path) -> None:
         assert answer["does_not_fit"][0]["why"] == [why]
 
 
-def test_cost_by_a_price(tmp_path: Path) -> None:
+def test_cost_by_a_price(tmp_path):
     chosen = grid(tmp_path, prices=lambda row: 1e3 / row["throughput"])
     answer = best(chosen, max_cost=1.0)
     assert {(o["precision"], o["batch_size"]) for o in answer["fits"]} == {
@@ -99,7 +99,7 @@ def test_cost_by_a_price(tmp_path: Path) -> None:
     assert answer["best"]["cost_per_million"] < 1.0
 
 
-def test_other_batches_are_estimated_and_win_only_by_their_slow_end(tmp_path: Path) -> None:
+def test_other_batches_are_estimated_and_win_only_by_their_slow_end(tmp_path):
     answer = best(grid(tmp_path), (1, 8, 16, 32), max_latency_ms=17.0)
     estimated = [one for one in answer["fits"] if one["batch_size"] == 16]
     assert {one["basis"] for one in estimated} == {"between batches"}
@@ -110,7 +110,7 @@ def test_other_batches_are_estimated_and_win_only_by_their_slow_end(tmp_path: Pa
     )
 
 
-def test_a_batch_that_is_named_is_the_only_one_that_counts(tmp_path: Path) -> None:
+def test_a_batch_that_is_named_is_the_only_one_that_counts(tmp_path):
     chosen = selector(
         tmp_path,
         result(batch_size=1, latency_p50_ms=2.0),
@@ -124,7 +124,7 @@ def test_a_batch_that_is_named_is_the_only_one_that_counts(tmp_path: Path) -> No
     assert answer["set_aside"] == []
 
 
-def test_where_nothing_is_known_it_says_what_to_measure(tmp_path: Path) -> None:
+def test_where_nothing_is_known_it_says_what_to_measure(tmp_path):
     answer = selector(tmp_path).best_under(
         {"memory_mb": 2048}, model_name="bert-base", available_hardware=["cpu"]
     )
@@ -134,7 +134,7 @@ def test_where_nothing_is_known_it_says_what_to_measure(tmp_path: Path) -> None:
     assert wanted["batch_size"] > 1
 
 
-def test_what_is_worth_measuring_begins_with_the_best(tmp_path: Path) -> None:
+def test_what_is_worth_measuring_begins_with_the_best(tmp_path):
     answer = best(grid(tmp_path), memory_mb=2048)
     first = answer["to_verify"][0]
     assert (first["precision"], first["batch_size"], first["hardware"]) == ("fp16", 32, "cuda")
@@ -155,9 +155,7 @@ options = st.lists(
 
 
 @given(options)
-def test_nothing_beats_what_is_on_the_front_and_something_there_beats_the_rest(
-    found: list[Option],
-) -> None:
+def test_nothing_beats_what_is_on_the_front_and_something_there_beats_the_rest(found):
     def memory(one: Option) -> float:
         return one.memory.high if one.memory else 0.0
 

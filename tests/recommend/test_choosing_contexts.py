@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from choosing_world import result, selector
@@ -21,7 +20,7 @@ def imported(**changes: Any) -> dict[str, Any]:
     return vision(**{**UNSAID, "series_key": f"import/{changes}", **changes})
 
 
-def test_what_is_measured_here_stands_beside_what_others_measured(tmp_path: Path) -> None:
+def test_what_is_measured_here_stands_beside_what_others_measured(tmp_path):
     others = [
         imported(hardware="cuda", latency_p50_ms=50.0, weights=None),
         imported(hardware="cpu", latency_p50_ms=40.0),
@@ -35,7 +34,7 @@ def test_what_is_measured_here_stands_beside_what_others_measured(tmp_path: Path
     assert answer["missing"] == []
 
 
-def test_a_size_that_an_import_does_not_say_may_be_any(tmp_path: Path) -> None:
+def test_a_size_that_an_import_does_not_say_may_be_any(tmp_path):
     unsaid = imported(hardware="cuda", image_size=None, latency_p50_ms=3.0)
     answer = selector(tmp_path, unsaid, vision()).select_hardware(
         "vision", "resnet50", available_hardware=["cpu", "cuda"]
@@ -50,7 +49,7 @@ def test_a_size_that_an_import_does_not_say_may_be_any(tmp_path: Path) -> None:
     assert asked["all_scores"]["cuda"]["basis"] == "rule"
 
 
-def test_two_sizes_are_never_held_together(tmp_path: Path) -> None:
+def test_two_sizes_are_never_held_together(tmp_path):
     large = vision(hardware="cuda", image_size=384, latency_p50_ms=1.0)
     unsaid = imported(hardware="rocm", image_size=None, latency_p50_ms=2.0)
     answer = selector(
@@ -63,7 +62,7 @@ def test_two_sizes_are_never_held_together(tmp_path: Path) -> None:
     assert [one["hardware"] for one in answer["missing"]] == ["cuda"]
 
 
-def test_what_we_measured_without_a_size_has_none(tmp_path: Path) -> None:
+def test_what_we_measured_without_a_size_has_none(tmp_path):
     generating = {"prompt_tokens": 128, "new_tokens": 32, "sequence_length": None}
     whole = result(model="gpt2-tiny", family="text_generation", latency_p50_ms=100.0, **generating)
     step = result(model="gpt2-tiny", family="text_generation", hardware="cuda", latency_p50_ms=1.0)
@@ -73,7 +72,7 @@ def test_what_we_measured_without_a_size_has_none(tmp_path: Path) -> None:
     assert sum(one["basis"] == "measured" for one in answer["all_scores"].values()) == 1
 
 
-def test_an_answer_records_the_sizes_that_it_is_for(tmp_path: Path) -> None:
+def test_an_answer_records_the_sizes_that_it_is_for(tmp_path):
     lengths = (64, 128)
     several = [result(sequence_length=n, series_key=f"of {n}") for n in lengths]
     found = selector(tmp_path, *several)
@@ -84,7 +83,7 @@ def test_an_answer_records_the_sizes_that_it_is_for(tmp_path: Path) -> None:
         assert limited["sizes"] == {"sequence_length": answered}
 
 
-def test_an_answer_by_prediction_alone_records_its_sizes() -> None:
+def test_an_answer_by_prediction_alone_records_its_sizes():
     answer = HardwareSelector().select_hardware(
         model_name="resnet-tiny", available_hardware=["cuda:NVIDIA H100 SXM5 80GB"]
     )

@@ -20,7 +20,7 @@ def answer(folder: Path, prices: Any, *more: str) -> dict[str, Any]:
     return chosen.select_hardware(model_name="bert-tiny", available_hardware=["cpu", "cuda", *more])
 
 
-def test_prices_of_a_file_in_its_currency(tmp_path: Path) -> None:
+def test_prices_of_a_file_in_its_currency(tmp_path):
     (tmp_path / "euros.json").write_text(EUROS)
     found = answer(tmp_path, tmp_path / "euros.json", "rocm")
     assert found["currency"] == "EUR"
@@ -39,14 +39,14 @@ def test_prices_of_a_file_in_its_currency(tmp_path: Path) -> None:
     )
 
 
-def test_what_has_no_price_is_named_and_costs_do_not_count_then(tmp_path: Path) -> None:
+def test_what_has_no_price_is_named_and_costs_do_not_count_then(tmp_path):
     (tmp_path / "p.json").write_text('{"per_hour": {"cuda": 1.0}}')
     notes = answer(tmp_path, tmp_path / "p.json")["cost_notes"]
     assert "Without a price: A processor (cpu)." in notes
     assert "Costs do not count in the scores, as not every figure has one." in notes
 
 
-def test_a_function_is_of_dollars(tmp_path: Path) -> None:
+def test_a_function_is_of_dollars(tmp_path):
     found = answer(tmp_path, lambda row: 2.0 if row["hardware"] == "cpu" else None)
     assert found["currency"] == "USD"
     assert found["all_scores"]["cpu"]["cost_per_million"] == 2.0
@@ -56,17 +56,17 @@ def test_a_function_is_of_dollars(tmp_path: Path) -> None:
         answer(tmp_path, lambda _: -1)
 
 
-def test_without_prices_nothing_is_said_of_costs(tmp_path: Path) -> None:
+def test_without_prices_nothing_is_said_of_costs(tmp_path):
     assert not {"currency", "cost_notes"} & set(answer(tmp_path, None))
 
 
-def test_prices_may_be_given_later(tmp_path: Path) -> None:
+def test_prices_may_be_given_later(tmp_path):
     chosen = selector(tmp_path, result())
     chosen.prices = lambda _: 3.0
     assert chosen.select_hardware(model_name="bert-tiny")["currency"] == "USD"
 
 
-def test_the_date_is_that_of_what_is_recommended(tmp_path: Path) -> None:
+def test_the_date_is_that_of_what_is_recommended(tmp_path):
     chosen = selector(
         tmp_path,
         result(started_at="2026-05-05T00:00:00.000000Z"),
@@ -79,7 +79,7 @@ def test_the_date_is_that_of_what_is_recommended(tmp_path: Path) -> None:
     assert chosen.select_hardware("audio", "of-ours-7b")["data_date"] is None
 
 
-def test_models_are_in_order_within_what_they_count() -> None:
+def test_models_are_in_order_within_what_they_count():
     def one(rate: float | None, unit: str | None) -> dict[str, Any]:
         said = {"latency": 1.0, "throughput": rate, "throughput_unit": unit}
         score = {"basis": "measured", "predictions": said} if rate else {"basis": "rule"}

@@ -51,19 +51,17 @@ def units(path: Path) -> HardwareSelector:
 @pytest.mark.parametrize(
     ("word", "latency"), [("openvino:cpu", 4.0), ("openvino:gpu", 2.0), ("openvino:0", 4.0)]
 )
-def test_a_unit_is_found_again_after_its_own_command(
-    tmp_path: Path, word: str, latency: float
-) -> None:
+def test_a_unit_is_found_again_after_its_own_command(tmp_path, word, latency):
     found = asked(units(tmp_path / "units.duckdb"), word, "cpu")
     assert (found[word]["basis"], found[word]["predictions"]["latency"]) == ("measured", latency)
 
 
-def test_a_unit_that_was_not_measured_is_not(tmp_path: Path) -> None:
+def test_a_unit_that_was_not_measured_is_not(tmp_path):
     found = asked(units(tmp_path / "units.duckdb"), "openvino:npu")
     assert found["openvino:npu"]["basis"] == "rule"
 
 
-def test_a_platform_beside_its_device_stands_for_the_others(tmp_path: Path) -> None:
+def test_a_platform_beside_its_device_stands_for_the_others(tmp_path):
     card = result(hardware="cuda", latency_p50_ms=2.0)
     other = result(hardware="cuda", device_name="Another", latency_p50_ms=3.0)
     alone = asked(selector(tmp_path, card), "cuda", "cuda:A card")
@@ -75,7 +73,7 @@ def test_a_platform_beside_its_device_stands_for_the_others(tmp_path: Path) -> N
     }
 
 
-def test_an_option_is_listed_once_under_limits(tmp_path: Path) -> None:
+def test_an_option_is_listed_once_under_limits(tmp_path):
     chosen = selector(tmp_path, result(hardware="cuda", latency_p50_ms=2.0))
     found = chosen.best_under(
         {"max_latency_ms": 50}, model_name="bert-tiny", available_hardware=["cuda", "cuda:A card"]
@@ -83,14 +81,14 @@ def test_an_option_is_listed_once_under_limits(tmp_path: Path) -> None:
     assert [one["hardware"] for one in found["fits"]] == ["cuda:A card"]
 
 
-def test_a_machine_has_one_cpu(tmp_path: Path) -> None:
+def test_a_machine_has_one_cpu(tmp_path):
     chosen = selector(tmp_path, result())
     assert list(asked(chosen, "cpu:0", "cpu")) == ["cpu"]
     with pytest.raises(UsageError, match="There is one device of cpu"):
         asked(chosen, "cpu:9")
 
 
-def test_what_is_best_under_limits_says_its_prices(tmp_path: Path) -> None:
+def test_what_is_best_under_limits_says_its_prices(tmp_path):
     (tmp_path / "p.json").write_text('{"per_hour": {"cuda": 1.0}}')
     chosen = selector(tmp_path, result(), result(hardware="cuda"), prices=tmp_path / "p.json")
     found = chosen.best_under({"max_latency_ms": 50}, model_name="bert-tiny")
@@ -101,7 +99,7 @@ def test_what_is_best_under_limits_says_its_prices(tmp_path: Path) -> None:
     ]
 
 
-def test_a_documented_device_is_enough_of_a_name_as_it_is_to_be_predicted(tmp_path: Path) -> None:
+def test_a_documented_device_is_enough_of_a_name_as_it_is_to_be_predicted(tmp_path):
     (name, found), *others = asked(selector(tmp_path, result()), "rtx 4090").items()
     assert (name, others) == ("cuda:RTX 4090", [])
     assert "RTX 4090" in found["predictions"]["device"]

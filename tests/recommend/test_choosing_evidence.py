@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ def ask(chosen: HardwareSelector, batch: int = 1, *among: str, **more: Any) -> d
     return chosen.select_hardware(batch_size=batch, available_hardware=among or None, **question)
 
 
-def test_the_fastest_way_stands_for_its_platform_and_is_named(tmp_path: Path) -> None:
+def test_the_fastest_way_stands_for_its_platform_and_is_named(tmp_path):
     chosen = selector(
         tmp_path,
         result(latency_p50_ms=9.0),
@@ -47,7 +46,7 @@ def test_the_fastest_way_stands_for_its_platform_and_is_named(tmp_path: Path) ->
         {"status": "failed", "reason": "crash", "latency_p50_ms": None},
     ],
 )
-def test_what_does_not_count_never_gives_a_figure(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_what_does_not_count_never_gives_a_figure(tmp_path, changes):
     fake = result(hardware="qnn", **{"latency_p50_ms": 0.01, **changes})
     answer = ask(selector(tmp_path, result(), fake), 1, "cpu", "qnn")
     assert answer["primary_recommendation"] == "cpu"
@@ -58,7 +57,7 @@ def test_what_does_not_count_never_gives_a_figure(tmp_path: Path, changes: dict[
     assert predicted["latency"] > 0.05  # and not what does not count
 
 
-def test_a_platform_that_refused_a_family_is_out_with_its_reason(tmp_path: Path) -> None:
+def test_a_platform_that_refused_a_family_is_out_with_its_reason(tmp_path):
     refused = {"status": "unsupported", "reason": "operator", "latency_p50_ms": None}
     npu = result(hardware="qnn", runtime="qnn", **refused)
     answer = ask(selector(tmp_path, result(), npu))
@@ -67,7 +66,7 @@ def test_a_platform_that_refused_a_family_is_out_with_its_reason(tmp_path: Path)
     assert "qnn" not in answer["fallback_options"]
 
 
-def test_newer_results_are_seen_by_a_selector_that_is_there_already(tmp_path: Path) -> None:
+def test_newer_results_are_seen_by_a_selector_that_is_there_already(tmp_path):
     path = stored(tmp_path / "r.duckdb", result())
     chosen = HardwareSelector(path)
     assert ask(chosen)["primary_recommendation"] == "cpu"
@@ -75,7 +74,7 @@ def test_newer_results_are_seen_by_a_selector_that_is_there_already(tmp_path: Pa
     assert ask(chosen)["primary_recommendation"] == "cuda"
 
 
-def test_between_batches_lies_between_what_was_measured(tmp_path: Path) -> None:
+def test_between_batches_lies_between_what_was_measured(tmp_path):
     chosen = selector(
         tmp_path,
         result(batch_size=1, latency_p50_ms=4.0),
@@ -88,7 +87,7 @@ def test_between_batches_lies_between_what_was_measured(tmp_path: Path) -> None:
     assert said["predictions"]["latency_high"] == pytest.approx(16.0)
 
 
-def test_beyond_the_largest_batch_bounds_widen_with_the_distance(tmp_path: Path) -> None:
+def test_beyond_the_largest_batch_bounds_widen_with_the_distance(tmp_path):
     """Of a model whose operators nobody knows: 1.22 times as far for each doubling, and no end."""
     chosen = selector(tmp_path, result(model="somebody-elses", batch_size=16, latency_p50_ms=16.0))
     reach = []
@@ -107,7 +106,7 @@ def test_beyond_the_largest_batch_bounds_widen_with_the_distance(tmp_path: Path)
     assert reach == pytest.approx([0.2 * doublings for doublings in (1, 2, 4, 8, 16)])
 
 
-def test_an_estimate_wins_only_if_its_slow_end_does(tmp_path: Path) -> None:
+def test_an_estimate_wins_only_if_its_slow_end_does(tmp_path):
     def primary(latency: float) -> Any:
         others = (
             result(hardware="cuda", batch_size=2, latency_p50_ms=latency),
@@ -121,7 +120,7 @@ def test_an_estimate_wins_only_if_its_slow_end_does(tmp_path: Path) -> None:
     assert primary(4.0)["primary_recommendation"] == "cuda"  # 8 ms at the worst
 
 
-def test_sizes_are_the_models_own_or_those_that_are_asked_for(tmp_path: Path) -> None:
+def test_sizes_are_the_models_own_or_those_that_are_asked_for(tmp_path):
     chosen = selector(
         tmp_path,
         result(latency_p50_ms=8.0),
@@ -133,7 +132,7 @@ def test_sizes_are_the_models_own_or_those_that_are_asked_for(tmp_path: Path) ->
     assert short["question"]["shapes"] == {"sequence_length": 16}
 
 
-def test_devices_of_one_platform_compete_by_name(tmp_path: Path) -> None:
+def test_devices_of_one_platform_compete_by_name(tmp_path):
     slow = result(hardware="cuda", device_name="NVIDIA GeForce RTX 3090", latency_p50_ms=5.0)
     fast = result(hardware="cuda", device_name="NVIDIA GeForce RTX 4090", latency_p50_ms=3.0)
     chosen = selector(tmp_path, slow, fast)
@@ -161,9 +160,7 @@ def launches(hardware: str, *latencies: float) -> list[dict[str, Any]]:
         ((8.0, 9.5, 7.0, 8.8, 7.2), (7.4, 8.9, 6.6, 8.2, 7.1), False),  # launches differ by more
     ],
 )
-def test_within_the_uncertainty_there_is_no_clear_winner(
-    tmp_path: Path, cpu: tuple[float, ...], cuda: tuple[float, ...], clear: bool
-) -> None:
+def test_within_the_uncertainty_there_is_no_clear_winner(tmp_path, cpu, cuda, clear):
     answer = ask(selector(tmp_path, *launches("cpu", *cpu), *launches("cuda", *cuda)))
     assert answer["primary_recommendation"] == "cuda"
     assert answer["clear_winner"] is clear
@@ -172,7 +169,7 @@ def test_within_the_uncertainty_there_is_no_clear_winner(
     assert answer["all_scores"]["cpu"]["predictions"]["launches"] == len(cpu)
 
 
-def test_what_was_compared_with_nothing_is_no_clear_winner(tmp_path: Path) -> None:
+def test_what_was_compared_with_nothing_is_no_clear_winner(tmp_path):
     chosen = selector(tmp_path, result())
     answer = ask(chosen, 1, "cpu", "cuda")
     assert (answer["primary_recommendation"], answer["clear_winner"]) == ("cpu", False)
@@ -182,7 +179,7 @@ def test_what_was_compared_with_nothing_is_no_clear_winner(tmp_path: Path) -> No
     assert answer["data_date"] == "2026-01-02T03:04:05.000000Z"
 
 
-def test_memory_is_left_out_where_it_is_not_known_of_all(tmp_path: Path) -> None:
+def test_memory_is_left_out_where_it_is_not_known_of_all(tmp_path):
     chosen = selector(tmp_path, result(), result(hardware="cuda", memory_peak_mb=None))
     answer = ask(chosen)
     assert answer["weights_left_out"] == {"memory": "not known of cuda"}
@@ -192,7 +189,7 @@ def test_memory_is_left_out_where_it_is_not_known_of_all(tmp_path: Path) -> None
     assert [part for part in parts if len(repr(part)) > len("0.123456789012")] == []
 
 
-def test_convergence_is_measured_or_known_of_the_precision_or_left_out(tmp_path: Path) -> None:
+def test_convergence_is_measured_or_known_of_the_precision_or_left_out(tmp_path):
     train = {"mode": "training", "sequence_length": 128}
     cpu = result(**train)
     worse = result(hardware="cuda", precision="fp16", convergence=0.5, latency_p50_ms=7.9, **train)
@@ -205,7 +202,7 @@ def test_convergence_is_measured_or_known_of_the_precision_or_left_out(tmp_path:
     assert "convergence" in answer["weights_left_out"]
 
 
-def test_a_task_has_a_mode_and_says_what_matters_more(tmp_path: Path) -> None:
+def test_a_task_has_a_mode_and_says_what_matters_more(tmp_path):
     chosen = selector(tmp_path)
     generation = chosen.select_hardware_for_task("text_generation", "gpt2", "generation", 1)
     assert generation["weights"]["latency"] == pytest.approx(0.8 / 1.4)
@@ -216,7 +213,7 @@ def test_a_task_has_a_mode_and_says_what_matters_more(tmp_path: Path) -> None:
         chosen.select_hardware_for_task("vision", "vit-base", "cooking")
 
 
-def test_a_price_takes_the_place_of_the_cost_factor(tmp_path: Path) -> None:
+def test_a_price_takes_the_place_of_the_cost_factor(tmp_path):
     both = (result(latency_p50_ms=10.0), result(hardware="cuda", latency_p50_ms=5.0))
     config = {"hardware_preferences": {"cuda": {"cost_factor": 0.01}}}
 
@@ -229,14 +226,14 @@ def test_a_price_takes_the_place_of_the_cost_factor(tmp_path: Path) -> None:
     assert answer["all_scores"]["cuda"]["criteria"]["cost"] == pytest.approx(1.0 / 1.5)
 
 
-def test_other_spellings_find_what_is_stored(tmp_path: Path) -> None:
+def test_other_spellings_find_what_is_stored(tmp_path):
     stored_as = result(model="vit_base_patch32_384", family="vision", parameters=88_000_000)
     answer = selector(tmp_path, stored_as).select_hardware("vision", "ViT-base-patch32-384")
     assert answer["all_scores"]["cpu"]["basis"] == "measured"
     assert answer["question"]["parameters"] == 88_000_000
 
 
-def test_several_devices_are_advised_of_and_no_time_is_predicted(tmp_path: Path) -> None:
+def test_several_devices_are_advised_of_and_no_time_is_predicted(tmp_path):
     chosen = selector(tmp_path)
     config = {"gpu_count": 4, "max_memory_gb": 16}
     answer = chosen.select_hardware(
@@ -253,12 +250,12 @@ def test_several_devices_are_advised_of_and_no_time_is_predicted(tmp_path: Path)
         chosen.select_hardware("embedding", "bert-tiny", distributed_config={"gpus": 4})
 
 
-def test_an_answer_is_plain_json(tmp_path: Path) -> None:
+def test_an_answer_is_plain_json(tmp_path):
     for answer in (ask(selector(tmp_path, result())), ask(selector(tmp_path))):
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer
 
 
-def test_what_is_left_of_a_run_that_was_mostly_of_no_use_chooses_nothing(tmp_path: Path) -> None:
+def test_what_is_left_of_a_run_that_was_mostly_of_no_use_chooses_nothing(tmp_path):
     """Two launches of five had come out at 5 ms: they were taken before five honest ones of 7."""
     launches = [
         result(launch=n, latency_p50_ms=30.0 if n < 3 else 5.0, quality=word)

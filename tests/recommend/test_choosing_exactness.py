@@ -30,9 +30,7 @@ def chosen(folder: Path, *results: dict[str, Any], **more: Any) -> dict[str, Any
 @pytest.mark.parametrize(
     ("error", "precision"), [(None, "fp32"), (0.3, "fp32"), (MOST_ERROR, "int8")]
 )
-def test_int8_is_chosen_unasked_only_within_a_stated_error(
-    tmp_path: Path, error: float | None, precision: str
-) -> None:
+def test_int8_is_chosen_unasked_only_within_a_stated_error(tmp_path, error, precision):
     answer = chosen(tmp_path, PLAIN, int8(error))
     assert answer["all_scores"]["cpu"]["precision"] == precision
     said = f"unasked, int8 may be off by at most {MOST_ERROR:g}"
@@ -42,13 +40,13 @@ def test_int8_is_chosen_unasked_only_within_a_stated_error(
     )
 
 
-def test_int8_that_is_named_is_taken_with_its_error(tmp_path: Path) -> None:
+def test_int8_that_is_named_is_taken_with_its_error(tmp_path):
     answer = chosen(tmp_path, PLAIN, int8(0.3), precision="int8")
     assert answer["all_scores"]["cpu"]["predictions"]["verification_error"] == 0.3
     assert answer["left_out"] == []
 
 
-def test_a_platform_with_int8_alone_has_no_figure_unasked(tmp_path: Path) -> None:
+def test_a_platform_with_int8_alone_has_no_figure_unasked(tmp_path):
     answer = selector(tmp_path, PLAIN, int8(None, hardware="qnn", runtime="qnn")).select_hardware(
         model_name="bert-tiny", available_hardware=["cpu", "qnn"]
     )
@@ -59,7 +57,7 @@ def test_a_platform_with_int8_alone_has_no_figure_unasked(tmp_path: Path) -> Non
     assert [one["hardware"] for one in answer["left_out"]] == ["qnn"]
 
 
-def test_a_slower_int8_is_not_worth_a_word(tmp_path: Path) -> None:
+def test_a_slower_int8_is_not_worth_a_word(tmp_path):
     assert chosen(tmp_path, PLAIN, int8(None, latency_p50_ms=20.0))["left_out"] == []
 
 
@@ -72,15 +70,13 @@ def test_a_slower_int8_is_not_worth_a_word(tmp_path: Path) -> None:
         ({}, {"precision": "int8"}, "int8"),
     ],
 )
-def test_under_limits_the_error_is_limited_unasked_too(
-    tmp_path: Path, limits: dict[str, float], asked: dict[str, Any], best: str
-) -> None:
+def test_under_limits_the_error_is_limited_unasked_too(tmp_path, limits, asked, best):
     both = selector(tmp_path, PLAIN, int8(0.3))
     found = both.best_under({"max_latency_ms": 50.0, **limits}, model_name="bert-tiny", **asked)
     assert found["best"]["precision"] == best
 
 
-def test_where_int8_alone_would_fit_it_says_what_keeps_it_out(tmp_path: Path) -> None:
+def test_where_int8_alone_would_fit_it_says_what_keeps_it_out(tmp_path):
     found = selector(tmp_path, int8(None)).best_under({}, model_name="bert-tiny")
     assert found["best"] is None
     assert "its error was not verified" in found["explanation"]
@@ -97,11 +93,11 @@ def test_where_int8_alone_would_fit_it_says_what_keeps_it_out(tmp_path: Path) ->
         *((name, False) for name in ("default(fp16/fp32)", "tf32", "float16", "bfloat16", "half")),
     ],
 )
-def test_what_is_quantised_is_told_by_its_name(name: str, quantised: bool) -> None:
+def test_what_is_quantised_is_told_by_its_name(name, quantised):
     assert is_quantised(name) is quantised
 
 
-def test_a_precision_that_others_call_their_own_can_be_named(tmp_path: Path) -> None:
+def test_a_precision_that_others_call_their_own_can_be_named(tmp_path):
     theirs = int8(None, precision="w8a16", provenance="imported")
     answer = chosen(tmp_path, PLAIN, theirs, precision="W8A16")
     assert answer["all_scores"]["cpu"]["precision"] == "w8a16"

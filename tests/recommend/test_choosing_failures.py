@@ -36,7 +36,7 @@ def ruled_out(answer: dict[str, Any], name: str = "cuda") -> list[tuple[Any, ...
     return [tuple(entry[key] for key in names) for entry in entries]
 
 
-def test_what_never_got_as_far_as_an_engine_fails_too(tmp_path: Path) -> None:
+def test_what_never_got_as_far_as_an_engine_fails_too(tmp_path):
     path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
     stored(path, failed(), run="r2")
     answer = asked(HardwareSelector(path))
@@ -46,7 +46,7 @@ def test_what_never_got_as_far_as_an_engine_fails_too(tmp_path: Path) -> None:
     assert f"Ruled out on cuda by its newest run: {failure}." in answer["remarks"]
 
 
-def test_a_failed_engine_leaves_the_other_engines_of_its_platform(tmp_path: Path) -> None:
+def test_a_failed_engine_leaves_the_other_engines_of_its_platform(tmp_path):
     found = selector(
         tmp_path,
         failed(hardware="cpu"),
@@ -59,7 +59,7 @@ def test_a_failed_engine_leaves_the_other_engines_of_its_platform(tmp_path: Path
     assert "--hardware cpu --batch-sizes 1 --framework onnxruntime" in missing["command"]
 
 
-def test_a_platform_is_out_if_each_of_its_engines_failed(tmp_path: Path) -> None:
+def test_a_platform_is_out_if_each_of_its_engines_failed(tmp_path):
     engines = [name for name, card in cards().items() if "openvino" in card.hardware]
     failures = [failed(hardware="openvino", runtime=engine) for engine in engines]
     answer = asked(selector(tmp_path, result(), *failures), 1, "cpu", "openvino")
@@ -67,7 +67,7 @@ def test_a_platform_is_out_if_each_of_its_engines_failed(tmp_path: Path) -> None
     assert [each[0] for each in ruled_out(answer, "openvino")] == sorted(engines)
 
 
-def test_one_failed_size_says_nothing_of_a_family(tmp_path: Path) -> None:
+def test_one_failed_size_says_nothing_of_a_family(tmp_path):
     found = selector(tmp_path, result(), failed(batch_size=64))
     entry = found.compatibility_matrix["model_families"]["embedding"]["hardware_compatibility"]
     assert entry["cuda"]["compatible"] is True
@@ -88,9 +88,7 @@ def test_one_failed_size_says_nothing_of_a_family(tmp_path: Path) -> None:
         {"mode": "training"},
     ],
 )
-def test_what_failed_of_something_else_takes_no_figure_away(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_what_failed_of_something_else_takes_no_figure_away(tmp_path, changes):
     path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
     stored(path, failed(**changes), run="r2")
     answer = asked(HardwareSelector(path))
@@ -98,14 +96,14 @@ def test_what_failed_of_something_else_takes_no_figure_away(
     assert answer["all_scores"]["cuda"]["basis"] == "measured"
 
 
-def test_a_launch_that_failed_beside_others_that_worked_is_no_failure(tmp_path: Path) -> None:
+def test_a_launch_that_failed_beside_others_that_worked_is_no_failure(tmp_path):
     several = [result(hardware="cuda", latency_p50_ms=1.0, launch=n) for n in range(3)]
     lost = failed(launch=3, series_key=several[0]["series_key"])
     answer = asked(selector(tmp_path, result(), *several, lost))
     assert answer["all_scores"]["cuda"]["predictions"]["launches"] == 3
 
 
-def test_wrong_outputs_in_the_newest_run_are_a_failure(tmp_path: Path) -> None:
+def test_wrong_outputs_in_the_newest_run_are_a_failure(tmp_path):
     path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
     wrong = result(hardware="cuda", latency_p50_ms=0.5, verification="failed", started_at=LATER)
     stored(path, wrong, run="r2")
@@ -125,9 +123,7 @@ def memory_ran_out(tmp_path: Path) -> HardwareSelector:
 
 
 @pytest.mark.parametrize("batch", [64, 65, 128, 1024])
-def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(
-    tmp_path: Path, batch: int
-) -> None:
+def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(tmp_path, batch):
     answer = asked(memory_ran_out(tmp_path), batch)
     assert answer["primary_recommendation"] == "cpu"
     assert "predictions" not in answer["all_scores"]["cuda"]
@@ -135,12 +131,12 @@ def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(
     assert answer["missing"][0]["hardware"] == "cpu"
 
 
-def test_below_it_the_estimate_stands(tmp_path: Path) -> None:
+def test_below_it_the_estimate_stands(tmp_path):
     said = asked(memory_ran_out(tmp_path), 48)["all_scores"]["cuda"]
     assert said["basis"] == "predicted"
 
 
-def test_another_way_that_may_hold_it_is_taken(tmp_path: Path) -> None:
+def test_another_way_that_may_hold_it_is_taken(tmp_path):
     smaller = result(hardware="cuda", batch_size=32, latency_p50_ms=40.0, precision="int8",
                      verification_error=0.02)  # fmt: skip
     path = stored(tmp_path / "r.duckdb", smaller, result(hardware="cuda", batch_size=32))
@@ -149,7 +145,7 @@ def test_another_way_that_may_hold_it_is_taken(tmp_path: Path) -> None:
     assert (said["basis"], said["precision"]) == ("extrapolated", "int8")
 
 
-def test_nothing_is_offered_under_limits_that_ran_out_of_memory(tmp_path: Path) -> None:
+def test_nothing_is_offered_under_limits_that_ran_out_of_memory(tmp_path):
     found = memory_ran_out(tmp_path).best_under(
         {"max_latency_ms": 1e6}, "embedding", "bert-tiny", batch_sizes=[16, 64, 128]
     )
@@ -158,7 +154,7 @@ def test_nothing_is_offered_under_limits_that_ran_out_of_memory(tmp_path: Path) 
     assert {one["batch_size"] for one in offered if one["hardware"] == "cpu"} == {16, 64, 128}
 
 
-def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path: Path) -> None:
+def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path):
     launches = [
         result(
             hardware="cuda", launch=n, latency_p50_ms=2.0, verification_error=1e-4,
@@ -179,7 +175,7 @@ def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path: Path)
     assert wrong.best_under({"max_error": 1e-3}, **question)["best"]["hardware"] == "cpu"
 
 
-def test_a_device_called_alike_on_another_machine_did_not_fail(tmp_path: Path) -> None:
+def test_a_device_called_alike_on_another_machine_did_not_fail(tmp_path):
     mine = result(hardware="cuda", latency_p50_ms=1.0, device_fingerprint="mine")
     path = stored(tmp_path / "r.duckdb", result(), mine)
     stored(path, failed(device_fingerprint="another"), run="r2")
@@ -194,9 +190,7 @@ def test_a_device_called_alike_on_another_machine_did_not_fail(tmp_path: Path) -
         [MEMORY, MEMORY],
     ],
 )
-def test_what_most_launches_of_its_only_run_did_not_come_to_is_no_figure(
-    tmp_path: Path, lost: list[dict[str, Any]]
-) -> None:
+def test_what_most_launches_of_its_only_run_did_not_come_to_is_no_figure(tmp_path, lost):
     card = result(hardware="cuda", latency_p50_ms=1.0, started_at=LATER)
     path = stored(tmp_path / "r.duckdb", result(), card, *(failed(**one) for one in lost))
     answer = asked(HardwareSelector(path))
@@ -204,7 +198,7 @@ def test_what_most_launches_of_its_only_run_did_not_come_to_is_no_figure(
     assert answer["all_scores"]["cuda"]["ruled_out"][0]["reason"] == lost[0]["reason"]
 
 
-def test_launches_of_our_own_run_are_one_cell_wherever_it_was_measured(tmp_path: Path) -> None:
+def test_launches_of_our_own_run_are_one_cell_wherever_it_was_measured(tmp_path):
     """By a word that says nothing of how it ran, an import of them was a cell a launch."""
     launches = [
         result(
@@ -222,7 +216,7 @@ def test_launches_of_our_own_run_are_one_cell_wherever_it_was_measured(tmp_path:
         assert said["predictions"]["latency"] == pytest.approx(middle)
 
 
-def test_ways_that_are_set_aside_for_wrong_outputs_are_named(tmp_path: Path) -> None:
+def test_ways_that_are_set_aside_for_wrong_outputs_are_named(tmp_path):
     wrong = result(runtime="onnxruntime", latency_p50_ms=0.5, verification="failed")
     answer = asked(selector(tmp_path, result(), wrong), 1, "cpu")
     cpu = answer["all_scores"]["cpu"]

@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
     return stored(file, *more, run="r2", machine="other")
 
 
-def test_figures_of_two_machines_are_said_to_be_that(path: Path) -> None:
+def test_figures_of_two_machines_are_said_to_be_that(path):
     answer = HardwareSelector(path).select_hardware(*QUESTION)
     scores = answer["all_scores"]
     assert scores["cuda"]["predictions"]["latency"] == pytest.approx(5, rel=0.01)
@@ -40,19 +40,19 @@ def test_figures_of_two_machines_are_said_to_be_that(path: Path) -> None:
     assert "results of 2 machines" in answer["explanation"]
 
 
-def test_of_one_machine_its_own_figures_answer(path: Path) -> None:
+def test_of_one_machine_its_own_figures_answer(path):
     answer = HardwareSelector(path, machine="other").select_hardware(*QUESTION)
     assert answer["primary_recommendation"] == "cpu"
     assert answer["all_scores"]["cuda"]["predictions"]["latency"] == pytest.approx(20, rel=0.01)
     assert answer["machines"] == {}
 
 
-def test_a_machine_without_results_is_refused(path: Path) -> None:
+def test_a_machine_without_results_is_refused(path):
     with pytest.raises(UsageError, match="no results of a machine"):
         HardwareSelector(path, machine="another").select_hardware(*QUESTION)
 
 
-def test_steps_between_batches_are_of_one_machine(tmp_path: Path) -> None:
+def test_steps_between_batches_are_of_one_machine(tmp_path):
     """Batch 1 of a fast machine and batch 4 of a slow one say nothing of batch 2."""
     file = tmp_path / "results.duckdb"
     stored(file, result(latency_p50_ms=1.0, batch_size=1), run="r1")
@@ -61,7 +61,7 @@ def test_steps_between_batches_are_of_one_machine(tmp_path: Path) -> None:
     assert said["basis"] == "extrapolated"
 
 
-def test_under_limits_each_option_is_of_one_machine(path: Path) -> None:
+def test_under_limits_each_option_is_of_one_machine(path):
     found = HardwareSelector(path).best_under({"max_latency_ms": 12}, *QUESTION)
     of_cuda = [one for one in (*found["fits"], *found["does_not_fit"]) if one["hardware"] == "cuda"]
     assert {(one["machine"].partition(" ")[0], bool(one.get("why"))) for one in of_cuda} == {
@@ -71,7 +71,7 @@ def test_under_limits_each_option_is_of_one_machine(path: Path) -> None:
     assert "results of 2 machines" in found["explanation"]
 
 
-def test_launches_that_failed_are_said_beside_the_figure_of_the_others(tmp_path: Path) -> None:
+def test_launches_that_failed_are_said_beside_the_figure_of_the_others(tmp_path):
     lost = [
         result(launch=n, status="failed", reason="worker_died", started_at="2026-01-02T03:05:00Z")
         for n in (3, 4)

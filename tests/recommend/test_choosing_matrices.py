@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,8 @@ def levels(chosen: Any, family: str = "embedding") -> dict[str, tuple[bool, str,
     }
 
 
-def test_a_page_is_read_with_the_documents_marks() -> None:
+def test_a_page_is_read():
+    # A page is read with the documents marks.
     found = of_markdown(PAGE, "page").entries
     embedding = {key[1]: (e.compatible, e.rating) for key, e in found.items() if "emb" in key[0]}
     assert embedding == {
@@ -51,9 +51,7 @@ def test_a_page_is_read_with_the_documents_marks() -> None:
     }  # N/A alone: nobody tried
     assert found[("text_generation", "rocm", "")].rating is None
     assert found[("text_generation", "mps", "")].rating == "low"
-
-
-def test_our_own_page_is_read_as_well() -> None:
+    # Our own page is read as well.
     rows = [
         {**result(), "result_id": "a", "run_id": "r", "arm": "", "device": "cpu:0"},
         {**result(hardware="cuda", latency_p50_ms=1.0), "result_id": "b", "run_id": "r",
@@ -70,9 +68,7 @@ def test_our_own_page_is_read_as_well() -> None:
     assert ("embedding", "rocm", "") not in found
 
 
-def test_a_file_that_is_named_comes_before_the_database_and_gaps_fall_to_the_next(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_is_named_comes_before_the_database_and_gaps_fall_to_the_next(tmp_path):
     (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
     both = (result(), result(hardware="cuda", latency_p50_ms=1.0), result(hardware="webgpu"))
     chosen = selector(tmp_path, *both, matrix_file=tmp_path / "page.md")
@@ -88,7 +84,7 @@ def test_a_file_that_is_named_comes_before_the_database_and_gaps_fall_to_the_nex
     assert not answer["all_scores"]["openvino"]["compatible"]
 
 
-def test_the_database_rates_by_the_matrixs_own_rule(tmp_path: Path) -> None:
+def test_the_database_rates_by_the_matrixs_own_rule(tmp_path):
     chosen = selector(
         tmp_path,
         result(latency_p50_ms=10.0),
@@ -105,7 +101,7 @@ def test_the_database_rates_by_the_matrixs_own_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("samples", "rated"), [(3, False), (30, True), (None, True)])
-def test_a_few_samples_rate_no_platform(tmp_path: Path, samples: int | None, rated: bool) -> None:
+def test_a_few_samples_rate_no_platform(tmp_path, samples, rated):
     few = {"sample_count": samples}
     both = selector(tmp_path, result(**few), result(hardware="rocm", latency_p50_ms=1.0, **few))
     families = both.compatibility_matrix["model_families"]
@@ -117,7 +113,7 @@ def test_a_few_samples_rate_no_platform(tmp_path: Path, samples: int | None, rat
     )
 
 
-def test_a_claude_file_is_looked_for_after_the_database(tmp_path: Path) -> None:
+def test_a_claude_file_is_looked_for_after_the_database(tmp_path):
     (tmp_path / "CLAUDE.md").write_text(PAGE, encoding="utf-8")
     assert levels(selector(tmp_path))["mps"] == (True, "low", "./CLAUDE.md")
     assert selector(tmp_path).compatibility_matrix["source"] == "./CLAUDE.md"
@@ -126,7 +122,7 @@ def test_a_claude_file_is_looked_for_after_the_database(tmp_path: Path) -> None:
     assert levels(with_data)["rocm"] == (True, "medium", "./CLAUDE.md")
 
 
-def test_what_is_measured_runs_whatever_a_page_says(tmp_path: Path) -> None:
+def test_what_is_measured_runs_whatever_a_page_says(tmp_path):
     (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
     chosen = selector(
         tmp_path, result(hardware="openvino", latency_p50_ms=1.0), matrix_file=tmp_path / "page.md"
@@ -135,7 +131,7 @@ def test_what_is_measured_runs_whatever_a_page_says(tmp_path: Path) -> None:
     assert answer["primary_recommendation"] == "openvino"
 
 
-def test_a_file_without_a_matrix_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_matrix_is_refused(tmp_path):
     (tmp_path / "page.md").write_text("# Nothing\n", encoding="utf-8")
     with pytest.raises(UsageError, match="no compatibility matrix"):
         selector(tmp_path, matrix_file=tmp_path / "page.md")
@@ -143,15 +139,13 @@ def test_a_file_without_a_matrix_is_refused(tmp_path: Path) -> None:
         selector(tmp_path, matrix_file=tmp_path / "none.md")
 
 
-def test_the_default_has_every_family_and_platform(tmp_path: Path) -> None:
+def test_the_default_has_every_family_and_platform(tmp_path):
     shown = selector(tmp_path).compatibility_matrix
     assert set(shown["model_families"]) == set(FAMILIES)
     assert shown["source"] == "the default"
 
 
-def test_a_platform_without_generating_engine_is_compatible_by_forward_passes_only(
-    tmp_path: Path,
-) -> None:
+def test_a_platform_without_generating_engine_is_compatible_by_forward_passes_only(tmp_path):
     families: Any = selector(tmp_path).compatibility_matrix["model_families"]
     text = families["text_generation"]["hardware_compatibility"]
     assert text["openvino"]["compatible"] is True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,18 +61,14 @@ def gap(chosen: HardwareSelector, hardware: str = "cuda", **question: Any) -> di
         ),
     ],
 )
-def test_a_command_asks_for_what_the_question_asks(
-    usual: HardwareSelector, question: dict[str, Any], command: str
-) -> None:
+def test_a_command_asks_for_what_the_question_asks(usual, question, command):
     found = gap(usual, **question)
     assert found["command"] == command
     assert found["explanation"].endswith(command)
 
 
 @pytest.mark.parametrize("name", ["mine net.onnx", "net.py:make"])
-def test_a_file_or_code_here_is_measured_by_its_name(
-    usual: HardwareSelector, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_or_code_here_is_measured_by_its_name(usual, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name.partition(":")[0]).touch()
     found = gap(usual, model_name=name, model_family="vision", shapes={"image_size": 64})
@@ -94,16 +89,14 @@ def test_a_file_or_code_here_is_measured_by_its_name(
         ({"hardware": "cuda:8x NVIDIA H200"}, "8x NVIDIA H200 is several devices"),
     ],
 )
-def test_where_no_command_can_the_answer_says_why(
-    usual: HardwareSelector, question: dict[str, Any], why: str
-) -> None:
+def test_where_no_command_can_the_answer_says_why(usual, question, why):
     found = gap(usual, **question)
     assert found["command"] is None
     assert why in found["reason"]
     assert f"No command measures it as it stands: {found['reason']}." in found["explanation"]
 
 
-def test_hardware_that_no_plugin_knows_is_measured_by_no_command(tmp_path: Path) -> None:
+def test_hardware_that_no_plugin_knows_is_measured_by_no_command(tmp_path):
     config = {"hardware_preferences": {"npu9": {"cost_factor": 1.0}}}
     found = gap(selector(tmp_path, config_path=config), "npu9")
     assert found["command"] is None
@@ -115,7 +108,7 @@ def test_hardware_that_no_plugin_knows_is_measured_by_no_command(tmp_path: Path)
     assert "To measure: accelbench run bert-tiny --hardware cpu" in answer["explanation"]
 
 
-def test_what_is_missing_is_measured_as_what_it_stands_beside_was(tmp_path: Path) -> None:
+def test_what_is_missing_is_measured_as_what_it_stands_beside_was(tmp_path):
     hub = find("bert-tiny").hub_ids[0]
     beside = result(sequence_length=64, weights=hub, data_source="/lab/texts")
     command = gap(selector(tmp_path, beside), "cuda")["command"]
@@ -133,15 +126,13 @@ def test_what_is_missing_is_measured_as_what_it_stands_beside_was(tmp_path: Path
         ({"world_size": 8}, "of 8 devices or processes together"),  # none that is asked about
     ],
 )
-def test_what_run_measures_otherwise_fills_no_gap(
-    tmp_path: Path, circumstances: dict[str, Any], why: str
-) -> None:
+def test_what_run_measures_otherwise_fills_no_gap(tmp_path, circumstances, why):
     found = gap(selector(tmp_path, result(**circumstances)), "cuda")
     assert found["command"] is None
     assert why in found["reason"]
 
 
-def test_processes_on_a_cpu_fill_no_gap_as_processes(tmp_path: Path) -> None:
+def test_processes_on_a_cpu_fill_no_gap_as_processes(tmp_path):
     answer = selector(tmp_path, result(world_size=8)).select_hardware(
         model_name="bert-tiny", available_hardware=["cpu", "cuda"]
     )
@@ -149,7 +140,7 @@ def test_processes_on_a_cpu_fill_no_gap_as_processes(tmp_path: Path) -> None:
     assert "devices together" not in answer["explanation"]
 
 
-def test_a_device_of_another_machine_is_named_beside_the_command(tmp_path: Path) -> None:
+def test_a_device_of_another_machine_is_named_beside_the_command(tmp_path):
     card = result(hardware="cuda", device_name="NVIDIA GeForce RTX 4090", batch_size=8)
     found = gap(selector(tmp_path, result(), card), "cuda:NVIDIA GeForce RTX 4090")
     assert found["command"].startswith(f"{RUN} cuda --batch-sizes 1 --sequence-lengths 128")
@@ -168,9 +159,7 @@ def test_a_device_of_another_machine_is_named_beside_the_command(tmp_path: Path)
         (("folder/a.json",), "folder", "--output-ci folder/measured.json"),
     ],
 )
-def test_results_go_where_they_are_looked_for(
-    tmp_path: Path, files: tuple[str, ...], asked: str, words: str
-) -> None:
+def test_results_go_where_they_are_looked_for(tmp_path, files, asked, words):
     (tmp_path / "folder").mkdir()
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -178,7 +167,7 @@ def test_results_go_where_they_are_looked_for(
     assert gap(HardwareSelector(asked))["command"] == f"{RUN} cuda --batch-sizes 1 {words}"
 
 
-def test_among_files_deep_in_a_folder_nothing_can_be_put(tmp_path: Path) -> None:
+def test_among_files_deep_in_a_folder_nothing_can_be_put(tmp_path):
     (tmp_path / "folder" / "deep").mkdir(parents=True)
     (tmp_path / "folder" / "deep" / "a.json").write_text("[]")
     found = gap(HardwareSelector("folder"))
@@ -186,13 +175,13 @@ def test_among_files_deep_in_a_folder_nothing_can_be_put(tmp_path: Path) -> None
     assert "use a database" in found["reason"]
 
 
-def test_results_under_another_spelling_stay_known_beside_ones_own(tmp_path: Path) -> None:
+def test_results_under_another_spelling_stay_known_beside_ones_own(tmp_path):
     theirs = result(model="BERT_tiny", hardware="cuda", latency_p50_ms=1.0)
     answer = selector(tmp_path, theirs, result()).select_hardware(model_name="bert-tiny")
     assert {answer["all_scores"][name]["basis"] for name in ("cpu", "cuda")} == {"measured"}
 
 
-def test_what_generates_is_asked_to_on_every_platform(tmp_path: Path) -> None:
+def test_what_generates_is_asked_to_on_every_platform(tmp_path):
     """Else one measures a forward pass, which stands beside no other's tokens."""
     spec = find("gpt2-tiny")
     assert spec.generation is not None
@@ -204,9 +193,7 @@ def test_what_generates_is_asked_to_on_every_platform(tmp_path: Path) -> None:
     assert all(wanted in one["command"] for one in answer["missing"])
 
 
-def test_commands_under_limits_name_a_precision_that_the_platform_computes(
-    usual: HardwareSelector,
-) -> None:
+def test_commands_under_limits_name_a_precision_that_the_platform_computes(usual):
     answer = usual.best_under(
         {"max_latency_ms": 10}, model_name="bert-tiny", available_hardware=["qnn"]
     )
@@ -224,7 +211,5 @@ def test_commands_under_limits_name_a_precision_that_the_platform_computes(
         ({"hardware": ("cuda",)}, "--hardware cuda"),
     ],
 )
-def test_commands_for_filters_name_a_precision_that_the_platform_computes(
-    asked: dict[str, tuple[str, ...]], words: str
-) -> None:
+def test_commands_for_filters_name_a_precision_that_the_platform_computes(asked, words):
     assert command_for({"model": ("bert-tiny",), **asked}).endswith(f" bert-tiny {words}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from choosing_world import result, selector, stored
@@ -32,9 +31,7 @@ def tail(name: str, value: float, **changes: Any) -> dict[str, Any]:
     return {**found, **NO_TIME, "throughput": None, f"latency_{name}_ms": value}
 
 
-def test_measured_rows_of_other_scenarios_are_said_and_their_platforms_come_first(
-    tmp_path: Path,
-) -> None:
+def test_measured_rows_of_other_scenarios_are_said_and_their_platforms_come_first(tmp_path):
     card = {"hardware": "cuda", "device_name": "8x A card", "world_size": 8}
     chosen = selector(
         tmp_path,
@@ -71,7 +68,7 @@ def test_measured_rows_of_other_scenarios_are_said_and_their_platforms_come_firs
     assert "cuda" not in gaps.partition("Not measured: ")[2].partition(".")[0]
 
 
-def test_rates_of_other_scenarios_that_reach_a_limit_are_named(tmp_path: Path) -> None:
+def test_rates_of_other_scenarios_that_reach_a_limit_are_named(tmp_path):
     card = {"hardware": "cuda", "device_name": "8x A card", "world_size": 8}
     chosen = selector(
         tmp_path, served("offline", 800.0, **card), served("server", 50.0, hardware="rocm")
@@ -88,7 +85,7 @@ def test_rates_of_other_scenarios_that_reach_a_limit_are_named(tmp_path: Path) -
     assert most in said(500)
 
 
-def test_what_answers_needs_no_more(tmp_path: Path) -> None:
+def test_what_answers_needs_no_more(tmp_path):
     answer = selector(tmp_path, result(), result(scenario="server")).select_hardware(
         model_name="bert-tiny", available_hardware=["cpu"]
     )
@@ -96,7 +93,7 @@ def test_what_answers_needs_no_more(tmp_path: Path) -> None:
     assert answer["measured_otherwise"] == []
 
 
-def test_an_unknown_batch_is_not_batch_1(tmp_path: Path) -> None:
+def test_an_unknown_batch_is_not_batch_1(tmp_path):
     unsaid = {**result(hardware="cuda", latency_p50_ms=0.1), "batch_size": None}
     chosen = selector(tmp_path, result(), unsaid)
     answer = chosen.select_hardware(model_name="bert-tiny", available_hardware=["cpu", "cuda"])
@@ -109,7 +106,7 @@ def test_an_unknown_batch_is_not_batch_1(tmp_path: Path) -> None:
     assert {one["hardware"] for one in found["fits"]} == {"cpu"}
 
 
-def test_a_failure_of_an_unknown_batch_is_of_no_batch(tmp_path: Path) -> None:
+def test_a_failure_of_an_unknown_batch_is_of_no_batch(tmp_path):
     later = {"started_at": "2026-03-03T00:00:00Z", "series_key": None}
     failed = result(status="out_of_memory", reason="out_of_memory", **later)
     for batch, there in ((1, 0), (None, 1)):
@@ -121,7 +118,7 @@ def test_a_failure_of_an_unknown_batch_is_of_no_batch(tmp_path: Path) -> None:
         assert len(answer["compared"]) == there
 
 
-def test_a_figure_says_which_figure_it_is_and_is_held_against_the_same(tmp_path: Path) -> None:
+def test_a_figure_says_which_figure_it_is_and_is_held_against_the_same(tmp_path):
     median = result()
     mean = result(hardware="cuda", latency_mean_ms=4.0, latency_p50_ms=3.0)
     names = ["cpu", "cuda"]
@@ -138,7 +135,7 @@ def test_a_figure_says_which_figure_it_is_and_is_held_against_the_same(tmp_path:
     assert (aside["hardware"], aside["why"], aside["figure"]) == ("cpu", "p50 alone", "p50")
 
 
-def test_a_percentile_stands_where_there_is_nothing_else_beside_its_like(tmp_path: Path) -> None:
+def test_a_percentile_stands_where_there_is_nothing_else_beside_its_like(tmp_path):
     cards = ("cpu", "p90", 9.0), ("cuda", "p90", 2.0), ("rocm", "p99", 1.0)
     rows = [tail(name, ms, hardware=hardware) for hardware, name, ms in cards]
     names = ["cpu", "cuda", "rocm"]
@@ -164,7 +161,7 @@ def test_a_percentile_stands_where_there_is_nothing_else_beside_its_like(tmp_pat
     assert answer["compared"] == ["openvino"]
 
 
-def test_what_was_measured_in_another_precision_is_said(tmp_path: Path) -> None:
+def test_what_was_measured_in_another_precision_is_said(tmp_path):
     """“Not measured: cuda” stood beside dozens of its figures in amp-fp16."""
     card = {"hardware": "cuda", "device_name": "A card", "precision": "amp-fp16"}
     chosen = selector(tmp_path, result(**card, latency_p50_ms=2.0, batch_size=8))

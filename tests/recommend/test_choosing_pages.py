@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from choosing_world import selector
 
@@ -45,11 +43,11 @@ def hardware(heading: str, *cells: str, **more: bool) -> set[str]:
         ("Priority", ("High", "soon")),
     ],
 )
-def test_a_column_that_is_no_hardware_is_none(heading: str, cells: tuple[str, str]) -> None:
+def test_a_column_that_is_no_hardware_is_none(heading, cells):
     assert hardware(heading, *cells) == set()
 
 
-def test_hardware_of_ones_own_is_a_column_of_levels_alone() -> None:
+def test_hardware_of_ones_own_is_a_column_of_levels_alone():
     assert hardware("NPU 9 (beta)", "✅ High", "N/A") == {"npu 9"}
     # A page that nobody has named for its matrix may well have other tables of levels.
     assert hardware("Priority", "High", "Low", named=False) == set()
@@ -75,7 +73,7 @@ def test_hardware_of_ones_own_is_a_column_of_levels_alone() -> None:
         ("AMD CPU", set()),  # the CPU's column, which stands there already
     ],
 )
-def test_a_heading_of_several_words_names_its_platform(heading: str, platforms: set[str]) -> None:
+def test_a_heading_of_several_words_names_its_platform(heading, platforms):
     assert hardware(heading) == platforms
 
 
@@ -91,16 +89,16 @@ def test_a_heading_of_several_words_names_its_platform(heading: str, platforms: 
         ("⚠️", "low"),
     ],
 )
-def test_levels_and_marks(cell: str, level: str | None) -> None:
+def test_levels_and_marks(cell, level):
     assert column("CUDA", cell)["cuda"] == level
 
 
 @pytest.mark.parametrize("cell", ["highly experimental", "slow", "n/a", "below par", "high-end"])
-def test_a_part_of_a_word_is_no_level(cell: str) -> None:
+def test_a_part_of_a_word_is_no_level(cell):
     assert "cuda" not in column("CUDA", cell)
 
 
-def test_odd_pages_are_read_as_they_are_meant() -> None:
+def test_odd_pages_are_read_as_they_are_meant():
     bare = "Family | CPU | CUDA\n--- | --- | ---\nVision | Low | High\n\nthat is a | b\n"
     assert said(bare) == {("vision", "cpu"): "low", ("vision", "cuda"): "high"}
     fenced = "```\n| Family | CPU |\n|---|---|\n| Vision | Low |\n```\n"
@@ -115,7 +113,7 @@ def test_odd_pages_are_read_as_they_are_meant() -> None:
     assert said(short) == {("vision", "cpu"): "high", ("audio", "cpu"): "low"}
 
 
-def test_a_claude_file_about_something_else_brings_no_hardware(tmp_path: Path) -> None:
+def test_a_claude_file_about_something_else_brings_no_hardware(tmp_path):
     (tmp_path / "CLAUDE.md").write_text(
         "# Rules\n\n| Audio | Priority | Owner |\n|---|---|---|\n| vision | High | low |\n"
     )
@@ -124,7 +122,7 @@ def test_a_claude_file_about_something_else_brings_no_hardware(tmp_path: Path) -
     assert answer["matrix_source"] == "the default"
 
 
-def test_a_page_may_rate_what_only_the_configuration_knows(tmp_path: Path) -> None:
+def test_a_page_may_rate_what_only_the_configuration_knows(tmp_path):
     (tmp_path / "m.md").write_text("| Family | NPU9 |\n|---|---|\n| Vision | ✅ High, fast |\n")
     config = {"hardware_preferences": {"npu9": {"cost_factor": 1.0}}}
     chosen = selector(tmp_path, config_path=config, matrix_file=tmp_path / "m.md")

@@ -26,7 +26,7 @@ def two(path: Path) -> Path:
     return stored(path, result(), result(hardware="openvino", latency_p50_ms=1.0))
 
 
-def test_a_database_file_and_a_folder_with_one(tmp_path: Path) -> None:
+def test_a_database_file_and_a_folder_with_one(tmp_path):
     (tmp_path / "folder").mkdir()
     path = two(tmp_path / "folder" / "mine.duckdb")
     assert primary(path) == "openvino"
@@ -36,14 +36,14 @@ def test_a_database_file_and_a_folder_with_one(tmp_path: Path) -> None:
         HardwareSelector(tmp_path / "folder")
 
 
-def test_the_usual_database_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_database_without_a_path(tmp_path, monkeypatch):
     two(tmp_path / "accelbench.duckdb")
     assert primary(None) == "openvino"
     monkeypatch.setenv("ACCELBENCH_DB", str(two(tmp_path / "named.duckdb")))
     assert primary(None) == "openvino"
 
 
-def test_a_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lake(tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "lake").mkdir()
     lake = store_at(tmp_path / "lake")
@@ -52,7 +52,7 @@ def test_a_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert primary(tmp_path / "lake") == "openvino"
 
 
-def test_a_folder_of_result_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_of_result_files(tmp_path, caplog):
     database = Database(two(tmp_path / "source.duckdb"))
     rows = [
         {**row, "result_id": f"id-{n}", "case_id": f"case-{n}"}
@@ -69,7 +69,7 @@ def test_a_folder_of_result_files(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert "no results in" in caplog.text
 
 
-def test_one_question_and_many_are_read_differently_and_answered_alike(tmp_path: Path) -> None:
+def test_one_question_and_many_are_read_differently_and_answered_alike(tmp_path):
     path = stored(
         tmp_path / "r.duckdb",
         *(
@@ -92,7 +92,7 @@ def test_one_question_and_many_are_read_differently_and_answered_alike(tmp_path:
             assert many.select_hardware(*question) == alone
 
 
-def test_every_stored_model_and_models_ranked_for_a_task(tmp_path: Path) -> None:
+def test_every_stored_model_and_models_ranked_for_a_task(tmp_path):
     chosen = selector(
         tmp_path,
         result(latency_p50_ms=5.0),
@@ -106,7 +106,7 @@ def test_every_stored_model_and_models_ranked_for_a_task(tmp_path: Path) -> None
     assert [one["model"] for one in chosen.rank_models("generation")] == ["gpt2-tiny"]
 
 
-def test_debug_says_what_is_looked_at(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_debug_says_what_is_looked_at(tmp_path, caplog):
     logger = logging.getLogger("hardware_selector")
     before = logger.level
     try:
@@ -118,9 +118,7 @@ def test_debug_says_what_is_looked_at(tmp_path: Path, caplog: pytest.LogCaptureF
     assert "cells where model IN" in caplog.text
 
 
-def test_a_ranking_of_many_models_says_how_far_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ranking_of_many_models_says_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr("accelbench.recommend.selector._MANY", 2)
     names = ("bert-tiny", "bert-base", "distilbert-tiny")
     heard: list[str] = []

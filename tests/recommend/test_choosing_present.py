@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from choosing_world import result, selector
@@ -28,7 +26,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return wanted
 
 
-def test_what_is_here_comes_before_what_is_not(tmp_path: Path, asked_for: list[str]) -> None:
+def test_what_is_here_comes_before_what_is_not(tmp_path, asked_for):
     answer = selector(tmp_path).select_hardware("embedding", "bert-tiny")
     order = [answer["primary_recommendation"], *answer["fallback_options"]]
     assert set(order[:2]) == {"cpu", "openvino"}
@@ -38,17 +36,13 @@ def test_what_is_here_comes_before_what_is_not(tmp_path: Path, asked_for: list[s
 
 
 @pytest.mark.parametrize("named", [{"available_hardware": ["cpu", "cuda"]}, {"deployment": "mac"}])
-def test_who_names_platforms_is_not_told_what_is_here(
-    tmp_path: Path, asked_for: list[str], named: dict[str, Any]
-) -> None:
+def test_who_names_platforms_is_not_told_what_is_here(tmp_path, asked_for, named):
     answer = selector(tmp_path).select_hardware("text_generation", "gpt2", **named)
     assert asked_for == []
     assert answer["primary_recommendation"] == ("mps" if "deployment" in named else "cuda")
 
 
-def test_what_was_measured_elsewhere_comes_before_what_is_here(
-    tmp_path: Path, asked_for: list[str]
-) -> None:
+def test_what_was_measured_elsewhere_comes_before_what_is_here(tmp_path, asked_for):
     there = selector(tmp_path, result(hardware="cuda", latency_p50_ms=1.0))
     answer = there.select_hardware(model_name="bert-tiny")
     assert answer["primary_recommendation"] == "cuda"
@@ -56,7 +50,7 @@ def test_what_was_measured_elsewhere_comes_before_what_is_here(
     assert "cuda" not in asked_for
 
 
-def test_no_browser_is_chosen_for_who_did_not_ask_for_one(tmp_path: Path) -> None:
+def test_no_browser_is_chosen_for_who_did_not_ask_for_one(tmp_path):
     both = selector(tmp_path, result(), IN_A_PAGE)
     answer = both.select_hardware(model_name="bert-tiny")
     assert not BROWSERS & set(answer["all_scores"])
@@ -69,16 +63,14 @@ def test_no_browser_is_chosen_for_who_did_not_ask_for_one(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "named", [{"available_hardware": ["cpu", "webgpu"]}, {"deployment": "browser"}]
 )
-def test_a_browser_that_is_meant_is_taken(tmp_path: Path, named: dict[str, Any]) -> None:
+def test_a_browser_that_is_meant_is_taken(tmp_path, named):
     both = selector(tmp_path, result(), IN_A_PAGE)
     answer = both.select_hardware(model_name="bert-tiny", **named)
     assert answer["primary_recommendation"] == "webgpu"
     assert answer["browsers_left_out"] == []
 
 
-def test_the_map_is_of_every_platform_wherever_it_may_be(
-    tmp_path: Path, asked_for: list[str]
-) -> None:
+def test_the_map_is_of_every_platform_wherever_it_may_be(tmp_path, asked_for):
     families = selector(tmp_path).create_hardware_selection_map()["model_families"]
     small = families["embedding"]["model_sizes"]["small"]["inference"]
     assert small == {"primary": "webnn", "fallbacks": ["cuda", "cpu"]}  # the guide's own example

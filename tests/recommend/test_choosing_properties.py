@@ -82,9 +82,7 @@ figures = st.lists(
 
 @given(figures, st.integers(0, 2**16))
 @settings(max_examples=60, deadline=None)
-def test_the_order_of_results_and_of_candidates_does_not_matter(
-    found: list[EvidenceCell], seed: int
-) -> None:
+def test_the_order_of_results_and_of_candidates_does_not_matter(found, seed):
     mixed, among = list(found), platforms()
     random.Random(seed).shuffle(mixed)
     random.Random(seed).shuffle(among)
@@ -97,15 +95,13 @@ def test_the_order_of_results_and_of_candidates_does_not_matter(
 
 @given(figures)
 @settings(max_examples=30, deadline=None)
-def test_the_same_data_give_the_same_answer(found: list[EvidenceCell]) -> None:
+def test_the_same_data_give_the_same_answer(found):
     assert answer(found, platforms()) == answer(found, platforms())
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), latencies, min_size=2))
 @settings(max_examples=60, deadline=None)
-def test_among_measured_devices_of_one_platform_the_best_is_chosen(
-    measured: dict[str, float],
-) -> None:
+def test_among_measured_devices_of_one_platform_the_best_is_chosen(measured):
     found = [
         cell("cuda", latency, batch_size=4, device_name=f"card {name}")
         for name, latency in measured.items()
@@ -118,9 +114,7 @@ def test_among_measured_devices_of_one_platform_the_best_is_chosen(
 
 @given(figures)
 @settings(max_examples=60, deadline=None)
-def test_an_estimate_before_a_measured_figure_is_faster_at_its_slow_end(
-    found: list[EvidenceCell],
-) -> None:
+def test_an_estimate_before_a_measured_figure_is_faster_at_its_slow_end(found):
     said = answer(found, platforms())
     scores = said["all_scores"]
     first = scores[said["primary_recommendation"]]
@@ -140,9 +134,7 @@ def test_an_estimate_before_a_measured_figure_is_faster_at_its_slow_end(
 
 @given(figures)
 @settings(max_examples=60, deadline=None)
-def test_every_candidate_is_told_once_and_scores_descend_within_a_tier(
-    found: list[EvidenceCell],
-) -> None:
+def test_every_candidate_is_told_once_and_scores_descend_within_a_tier(found):
     said = answer(found, platforms())
     order = [said["primary_recommendation"], *said["fallback_options"]]
     assert sorted(order) == sorted(PLATFORMS)

@@ -24,7 +24,7 @@ def whose(entry: Any) -> tuple[Any, ...]:
     return entry["provenance"], entry["rests_on"], entry["sources"]
 
 
-def test_a_figure_says_who_measured_it(tmp_path: Path) -> None:
+def test_a_figure_says_who_measured_it(tmp_path):
     answer = asked(tmp_path, result(), result(**CARD, **TIMM))
     assert whose(answer["all_scores"]["cuda"]) == ("imported", ["imported"], ["timm"])
     assert whose(answer["all_scores"]["cpu"]) == ("measured", ["measured"], [])
@@ -32,7 +32,7 @@ def test_a_figure_says_who_measured_it(tmp_path: Path) -> None:
     assert "Else cpu. Measured: " in answer["explanation"]
 
 
-def test_an_estimate_says_whose_measurements_it_is_from(tmp_path: Path) -> None:
+def test_an_estimate_says_whose_measurements_it_is_from(tmp_path):
     both = (result(**TIMM), result(**MORE, **TIMM))
     answer = asked(tmp_path, *both, batch_size=4, available_hardware=["cpu"])
     assert answer["all_scores"]["cpu"]["basis"] == "between batches"
@@ -44,12 +44,12 @@ def test_an_estimate_says_whose_measurements_it_is_from(tmp_path: Path) -> None:
     assert "by others" not in own["explanation"]
 
 
-def test_what_only_a_rule_speaks_for_rests_on_nobodys_measurement(tmp_path: Path) -> None:
+def test_what_only_a_rule_speaks_for_rests_on_nobodys_measurement(tmp_path):
     answer = asked(tmp_path, result())
     assert whose(answer["all_scores"]["cuda"]) == (None, [], [])
 
 
-def test_options_under_limits_say_who_measured_them(tmp_path: Path) -> None:
+def test_options_under_limits_say_who_measured_them(tmp_path):
     rows = (result(**TIMM), result(**MORE, **TIMM))
     found = selector(tmp_path, *rows).best_under(
         {"max_latency_ms": 9.0},
@@ -64,13 +64,13 @@ def test_options_under_limits_say_who_measured_them(tmp_path: Path) -> None:
     assert whose(estimate) == (None, ["imported"], ["timm"])
 
 
-def test_a_ranking_says_who_measured_its_figures(tmp_path: Path) -> None:
+def test_a_ranking_says_who_measured_its_figures(tmp_path):
     chosen = selector(tmp_path, result(**TIMM))
     (entry,) = chosen.rank_models("embedding")
     assert whose(entry) == ("imported", ["imported"], ["timm"])
 
 
-def test_what_does_not_answer_says_who_measured_it(tmp_path: Path) -> None:
+def test_what_does_not_answer_says_who_measured_it(tmp_path):
     rate = result(**CARD, **TIMM, scenario="offline", throughput=900.0)
     answer = asked(tmp_path, result(), {**rate, "latency_p50_ms": None})
     (other,) = answer["measured_otherwise"]
@@ -81,7 +81,7 @@ def test_what_does_not_answer_says_who_measured_it(tmp_path: Path) -> None:
     assert (out["provenance"], out["source"]) == ("imported", "timm")
 
 
-def test_the_sentence_names_the_sources_and_is_there_for_others_alone() -> None:
+def test_the_sentence_names_the_sources_and_is_there_for_others_alone():
     own = {"provenance": "measured", "rests_on": ["measured"], "sources": []}
     others = {"provenance": "imported", "rests_on": ["imported"], "sources": ["timm"]}
     estimate = {**others, "provenance": None}

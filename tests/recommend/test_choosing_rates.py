@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ def served(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_the_inverse_of_a_rate_is_no_latency(tmp_path: Path) -> None:
+def test_the_inverse_of_a_rate_is_no_latency(tmp_path):
     chosen = selector(tmp_path, served())
     answer = chosen.select_hardware(model_name="mixtral-8x7b", available_hardware=["cuda"])
     assert answer["all_scores"]["cuda"]["basis"] == "rule"
@@ -45,9 +44,7 @@ def test_the_inverse_of_a_rate_is_no_latency(tmp_path: Path) -> None:
         ({"scenario": "server", "throughput_unit": "samples/s", "batch_size": 32}, None),
     ],
 )
-def test_a_rate_of_items_of_a_known_batch_tells_its_time(
-    tmp_path: Path, changes: dict[str, Any], latency: float | None
-) -> None:
+def test_a_rate_of_items_of_a_known_batch_tells_its_time(tmp_path, changes, latency):
     one = served(device_name="A card", throughput=100.0, **changes)
     answer = selector(tmp_path, one).select_hardware(
         model_name="mixtral-8x7b", batch_size=32, available_hardware=["cuda"], precision="fp8"
@@ -57,7 +54,7 @@ def test_a_rate_of_items_of_a_known_batch_tells_its_time(
     assert figure.get("latency") == (None if latency is None else pytest.approx(latency))
 
 
-def test_eight_cards_in_a_name_are_eight(tmp_path: Path) -> None:
+def test_eight_cards_in_a_name_are_eight(tmp_path):
     one = result(hardware="cuda", latency_p50_ms=4.0)
     eight = result(hardware="cuda", device_name="8x A card", latency_p50_ms=1.0)
     both = selector(tmp_path, one, eight).select_hardware(
@@ -70,7 +67,7 @@ def test_eight_cards_in_a_name_are_eight(tmp_path: Path) -> None:
     assert "The figures are of 8 devices together." in alone["explanation"]
 
 
-def test_processes_on_a_cpu_are_not_called_devices(tmp_path: Path) -> None:
+def test_processes_on_a_cpu_are_not_called_devices(tmp_path):
     shared = selector(tmp_path, result(world_size=2)).select_hardware(
         model_name="bert-tiny", available_hardware=["cpu"]
     )
@@ -81,9 +78,7 @@ def test_processes_on_a_cpu_are_not_called_devices(tmp_path: Path) -> None:
     assert "The figures are of 2 devices together." in ranks["explanation"]
 
 
-def test_a_model_of_no_known_family_is_answered_by_its_figures(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_model_of_no_known_family_is_answered_by_its_figures(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     own = {"model": "unet-of-ours", "family": None}
     chosen = selector(

@@ -33,7 +33,7 @@ def rated_higher(folder: Path, ms: float) -> dict[str, Any]:
     )
 
 
-def test_what_decides_between_equals_is_said(tmp_path: Path) -> None:
+def test_what_decides_between_equals_is_said(tmp_path):
     answer = rated_higher(tmp_path, 8.0)
     assert answer["primary_recommendation"] == "cuda"
     (said,) = answer["remarks"]
@@ -43,22 +43,22 @@ def test_what_decides_between_equals_is_said(tmp_path: Path) -> None:
     assert said in answer["explanation"]
 
 
-def test_that_the_second_is_faster_is_said(tmp_path: Path) -> None:
+def test_that_the_second_is_faster_is_said(tmp_path):
     (said,) = rated_higher(tmp_path, 8.2)["remarks"]
     assert said.startswith("cpu takes less time; cuda is first by compatibility")
 
 
-def test_of_what_is_first_by_its_time_nothing_is_said(tmp_path: Path) -> None:
+def test_of_what_is_first_by_its_time_nothing_is_said(tmp_path):
     assert rated_higher(tmp_path, 4.0)["remarks"] == []
 
 
-def test_a_size_that_nobody_said_is_told(tmp_path: Path) -> None:
+def test_a_size_that_nobody_said_is_told(tmp_path):
     theirs = {"hardware": "cuda", "latency_p50_ms": 4.0, "provenance": "imported"}
     answer = answered(tmp_path, result(), result(sequence_length=None, **theirs))
     assert answer["remarks"] == ["cuda does not record: sequence length."]
 
 
-def test_a_newer_run_that_came_to_nothing_is_told(tmp_path: Path) -> None:
+def test_a_newer_run_that_came_to_nothing_is_told(tmp_path):
     path = stored(tmp_path / "db.duckdb", *launches(8.0), *launches(4.0, hardware="cuda"))
     lost = result(hardware="cuda", status="timeout", started_at="2026-03-01T00:00:00Z")
     chosen = HardwareSelector(stored(path, lost, run="r2"))

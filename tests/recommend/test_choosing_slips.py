@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,7 +54,7 @@ NAN, INF = float("nan"), float("inf")
         ({"deployment": 5}, "deployment takes a name"),
     ],
 )
-def test_a_question(tmp_path: Path, question: dict[str, Any], said: str) -> None:
+def test_a_question(tmp_path, question, said):
     asked = {"model_family": "vision", "model_name": "vit-base", **question}
     with pytest.raises(UsageError) as error:
         selector(tmp_path).select_hardware(**asked)
@@ -89,7 +88,7 @@ def test_a_question(tmp_path: Path, question: dict[str, Any], said: str) -> None
         ({"prices": "."}, "cannot be read"),
     ],
 )
-def test_what_a_selector_is_made_of(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+def test_what_a_selector_is_made_of(tmp_path, given, said):
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(UsageError) as error:
@@ -97,7 +96,7 @@ def test_what_a_selector_is_made_of(tmp_path: Path, given: dict[str, Any], said:
     assert said in str(error.value)
 
 
-def test_what_is_meant_all_the_same_is_taken(tmp_path: Path) -> None:
+def test_what_is_meant_all_the_same_is_taken(tmp_path):
     import numpy as np
 
     chosen = selector(tmp_path, result(batch_size=8))
@@ -113,7 +112,7 @@ def test_what_is_meant_all_the_same_is_taken(tmp_path: Path) -> None:
     assert of_any["missing"][0]["command"] is None
 
 
-def test_names_of_hardware_are_known_whatever_their_case(tmp_path: Path) -> None:
+def test_names_of_hardware_are_known_whatever_their_case(tmp_path):
     chosen = selector(tmp_path, config_path={"hardware_preferences": {"NPU9": {}}})
     for word in ("NPU9", "npu9"):
         answer = chosen.select_hardware("audio", "of-ours-50m", available_hardware=[word])
@@ -121,14 +120,14 @@ def test_names_of_hardware_are_known_whatever_their_case(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("batches", [5, "1,8", [0], [None]])
-def test_batch_sizes_of_a_search_under_limits(tmp_path: Path, batches: Any) -> None:
+def test_batch_sizes_of_a_search_under_limits(tmp_path, batches):
     with pytest.raises(UsageError, match="batch_sizes takes"):
         selector(tmp_path, result()).best_under(
             {"memory_mb": 100}, model_name="bert-tiny", batch_sizes=batches
         )
 
 
-def test_stored_models_of_one_family(tmp_path: Path) -> None:
+def test_stored_models_of_one_family(tmp_path):
     chosen = selector(
         tmp_path, result(), result(model="resnet-tiny", family="vision", image_size=64)
     )
@@ -140,7 +139,7 @@ def test_stored_models_of_one_family(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("estimate", ["huge", -1, 0, NAN, INF, True, []])
-def test_an_estimate_of_ones_own_is_a_size_or_a_number(tmp_path: Path, estimate: Any) -> None:
+def test_an_estimate_of_ones_own_is_a_size_or_a_number(tmp_path, estimate):
     class Own(HardwareSelector):
         def _estimate_model_size(self, model_name: str) -> Any:
             return estimate
@@ -150,7 +149,7 @@ def test_an_estimate_of_ones_own_is_a_size_or_a_number(tmp_path: Path, estimate:
 
 
 @pytest.mark.parametrize("place", [None, "first", NAN])
-def test_a_place_of_ones_own_is_a_number(tmp_path: Path, place: Any) -> None:
+def test_a_place_of_ones_own_is_a_number(tmp_path, place):
     class Own(HardwareSelector):
         def _encode_hardware_type(self, hardware_type: str) -> Any:
             return place
@@ -159,7 +158,7 @@ def test_a_place_of_ones_own_is_a_number(tmp_path: Path, place: Any) -> None:
         Own().select_hardware("vision", "of-ours")
 
 
-def test_an_answer_of_ones_own_may_be_short() -> None:
+def test_an_answer_of_ones_own_may_be_short():
     class Own(HardwareSelector):
         def select_hardware(self, *_: Any, **__: Any) -> dict[str, Any]:
             return {"primary_recommendation": "cpu"}

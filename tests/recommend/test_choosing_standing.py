@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +71,7 @@ def expected(rows: list[Row]) -> list[Row]:
     return list(current_of([known])[0].usable_rows) if known else []
 
 
-def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path: Path) -> None:
+def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path):
     nothing = aside = 0
     for seed in range(4):
         database = Database(tmp_path / f"{seed}.duckdb")
@@ -129,9 +128,7 @@ def _of_an_import(step: float, moment: str | None, **said: Any) -> dict[str, Any
     )
 
 
-def test_rows_of_an_import_are_launches_of_one_way_whatever_their_source_says_beside(
-    tmp_path: Path,
-) -> None:
+def test_rows_of_an_import_are_launches_of_one_way_whatever_their_source_says_beside(tmp_path):
     files = [_of_an_import(step, None, file=f"{step}.csv") for step in (7.55, 9.04, 9.27, 9.93)]
     database = Database(tmp_path / "import.duckdb")
     database.ensure()
@@ -145,9 +142,7 @@ def test_rows_of_an_import_are_launches_of_one_way_whatever_their_source_says_be
     assert cell.latency == pytest.approx(point.latency.value)
 
 
-def test_of_an_import_of_years_the_newest_day_counts_and_other_engines_stay_apart(
-    tmp_path: Path,
-) -> None:
+def test_of_an_import_of_years_the_newest_day_counts_and_other_engines_stay_apart(tmp_path):
     days = [
         _of_an_import(step, f"2024-0{month}-01 00:00:00", release=f"v0.{month}")
         for month, step in enumerate((0.394, 0.651, 0.576), 1)

@@ -28,7 +28,7 @@ def told(folder: Path, batch: int, *results: dict[str, Any], **more: Any) -> dic
     )
 
 
-def test_tokens_stay_tokens_at_other_batches(tmp_path: Path) -> None:
+def test_tokens_stay_tokens_at_other_batches(tmp_path):
     one, eight = generating(), generating(batch_size=8, latency_p50_ms=400.0)
     # At batch 1 it was measured, at 4 it is between batches, above the largest it is predicted.
     for batch, latency in ((1, 100.0), (4, 400.0 ** (2 / 3) * 100.0 ** (1 / 3)), (16, 800.0)):
@@ -42,7 +42,7 @@ def test_tokens_stay_tokens_at_other_batches(tmp_path: Path) -> None:
         assert "items/s" not in answer["explanation"]
 
 
-def test_tokens_and_items_are_not_held_together(tmp_path: Path) -> None:
+def test_tokens_and_items_are_not_held_together(tmp_path):
     tokens = generating()
     items = generating(
         hardware="cuda", latency_p50_ms=90.0, throughput=11.1, throughput_unit="requests/s"
@@ -55,14 +55,14 @@ def test_tokens_and_items_are_not_held_together(tmp_path: Path) -> None:
     assert answer["weights_left_out"]["throughput"] == "of requests here and of tokens there"
 
 
-def test_images_and_items_of_a_batch_are_the_same(tmp_path: Path) -> None:
+def test_images_and_items_of_a_batch_are_the_same(tmp_path):
     one = result(throughput_unit="images/s")
     other = result(hardware="cuda", throughput_unit=None, latency_p50_ms=4.0)
     answer = selector(tmp_path, one, other).select_hardware("embedding", "bert-tiny")
     assert "throughput" in answer["weights"]
 
 
-def test_a_price_of_tokens_and_one_of_items_are_not_held_together(tmp_path: Path) -> None:
+def test_a_price_of_tokens_and_one_of_items_are_not_held_together(tmp_path):
     both = (generating(), generating(hardware="cuda", throughput_unit="requests/s"))
 
     def prices(row: Any) -> float | None:

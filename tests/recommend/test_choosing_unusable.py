@@ -29,7 +29,7 @@ def chosen(tmp_path: Path) -> HardwareSelector:
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_it_is_said_and_nothing_is_chosen_by_it(chosen: HardwareSelector, at_once: bool) -> None:
+def test_it_is_said_and_nothing_is_chosen_by_it(chosen, at_once):
     if at_once:
         chosen._knows.store.expect_many()
     found = chosen.select_hardware(
@@ -44,7 +44,7 @@ def test_it_is_said_and_nothing_is_chosen_by_it(chosen: HardwareSelector, at_onc
     assert other["set_aside"] == []
 
 
-def test_the_best_launch_of_a_run_of_no_use_rates_no_platform(tmp_path: Path) -> None:
+def test_the_best_launch_of_a_run_of_no_use_rates_no_platform(tmp_path):
     known = {"sample_count": 500, "effective_sample_count": 300.0}
     cpus = [result(launch=n, quality="converged", **known) for n in range(3)]
     quick = [
@@ -61,7 +61,7 @@ def test_the_best_launch_of_a_run_of_no_use_rates_no_platform(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(40, True), (35, False)])
-def test_its_memory_was_measured(chosen: HardwareSelector, limit: int, kept: bool) -> None:
+def test_its_memory_was_measured(chosen, limit, kept):
     found = chosen.best_under(
         {"memory_mb": limit}, model_name="bert-tiny", available_hardware=["cpu"], batch_sizes=[8]
     )
@@ -74,7 +74,7 @@ def test_its_memory_was_measured(chosen: HardwareSelector, limit: int, kept: boo
         assert there["why"] == ["memory 38.9 MB is above 35"]
 
 
-def test_where_nothing_else_was_measured_it_is_all_that_is_said(tmp_path: Path) -> None:
+def test_where_nothing_else_was_measured_it_is_all_that_is_said(tmp_path):
     chosen = selector(tmp_path, result(batch_size=8, **NO_USE))
     found = chosen.best_under({"memory_mb": 40}, model_name="bert-tiny", available_hardware=["cpu"])
     assert SAID in found["explanation"]
@@ -89,7 +89,7 @@ def test_where_nothing_else_was_measured_it_is_all_that_is_said(tmp_path: Path) 
         ({"unexplained_share": 0.7}, REASON_TEXTS[UnusableReason.UNACCOUNTED]),
     ],
 )
-def test_recommend_names_the_reason(tmp_path: Path, cause: dict[str, float], reason: str) -> None:
+def test_recommend_names_the_reason(tmp_path, cause, reason):
     chosen = selector(tmp_path, result(), result(batch_size=8, **NO_USE, **cause))
     found = chosen.select_hardware(
         model_name="bert-tiny", available_hardware=["cpu", "cuda"], batch_size=8

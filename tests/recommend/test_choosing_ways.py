@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from choosing_world import result, selector
@@ -16,7 +15,7 @@ def way(number: int, **changes: Any) -> dict[str, Any]:
     return result(series_key=f"way {number}", **changes)
 
 
-def test_the_engines_version_is_told_of_what_is_ours_and_of_imports(tmp_path: Path) -> None:
+def test_the_engines_version_is_told_of_what_is_ours_and_of_imports(tmp_path):
     theirs = {"conditions": {"engine": "torch 2.4 inductor"}, "provenance": "imported"}
     chosen = selector(
         tmp_path,
@@ -40,7 +39,7 @@ def test_the_engines_version_is_told_of_what_is_ours_and_of_imports(tmp_path: Pa
     assert (best["engine_version"], best["compiled"]) == ("torch 2.4 inductor", True)
 
 
-def test_ways_of_one_engine_stand_apart_under_limits(tmp_path: Path) -> None:
+def test_ways_of_one_engine_stand_apart_under_limits(tmp_path):
     chosen = selector(
         tmp_path,
         way(1, **CARD, compiled=True),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,18 +113,14 @@ def run(*snippets: str) -> dict[str, Any]:
     return names
 
 
-def test_basic_usage_answers_where_nobody_has_measured_yet(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_basic_usage_answers_where_nobody_has_measured_yet(capsys, caplog):
     names = run(BASIC)
     assert capsys.readouterr().out.startswith("Primary hardware: cuda\nFallback options: ['")
     assert "There is nothing at ./benchmark_results" in caplog.text
     json.dumps(names["result"], allow_nan=False)
 
 
-def test_basic_usage_answers_by_what_a_folder_holds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_basic_usage_answers_by_what_a_folder_holds(tmp_path, capsys):
     (tmp_path / "benchmark_results").mkdir()
     slow = result(model="gpt2", family="text_generation", latency_p50_ms=90.0)
     fast = {**slow, "hardware": "openvino", "latency_p50_ms": 30.0, "series_key": "o"}
@@ -136,16 +131,20 @@ def test_basic_usage_answers_by_what_a_folder_holds(
     assert names["result"]["all_scores"]["openvino"]["predictions"]["latency"] == 30.0
 
 
-def test_task_specific_selection() -> None:
+def test_selection_by_task_and_availability():
+    # Task specific selection.
     answer = run(BASIC, TASK)["result"]
     assert answer["question"]["task"] == "classification"
     assert answer["question"]["mode"] == "inference"
     assert answer["primary_recommendation"] == "cuda"
+    # Only available hardware is recommended.
+    answer = run(BASIC, UNAVAILABLE)["result"]
+    assert set(answer["all_scores"]) == {"cpu", "openvino"}
+    # OpenVINO's engine does not generate text.
+    assert [answer["primary_recommendation"], *answer["fallback_options"]] == ["cpu"]
 
 
-def test_predictions_are_shown_of_every_platform_that_can_be_chosen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_predictions_are_shown_of_every_platform_that_can_be_chosen(tmp_path, capsys):
     one = result(
         model="vit-base", family="vision", image_size=224, sequence_length=None, batch_size=16,
         latency_p50_ms=400.0,
@@ -159,30 +158,21 @@ def test_predictions_are_shown_of_every_platform_that_can_be_chosen(
     assert "N/A" not in out
 
 
-def test_predictions_are_shown_where_nobody_has_measured_anything(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_predictions_are_shown_where_nobody_has_measured_anything(capsys):
     run(
         "from hardware_selector import HardwareSelector\nselector = HardwareSelector()", PREDICTIONS
     )
     assert "cuda predictions:\n  Latency: " in capsys.readouterr().out
 
 
-def test_fallback_rules_answer_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_fallback_rules_answer_and_the_log_says_so(caplog):
     answer = run(_THEIRS, FALLBACKS)["result"]
     assert answer["all_scores"][answer["primary_recommendation"]]["basis"] == "rule"
     assert "By rule alone" in caplog.text
     assert "evidence: none" in caplog.text
 
 
-def test_only_available_hardware_is_recommended() -> None:
-    answer = run(BASIC, UNAVAILABLE)["result"]
-    assert set(answer["all_scores"]) == {"cpu", "openvino"}
-    # OpenVINO's engine does not generate text.
-    assert [answer["primary_recommendation"], *answer["fallback_options"]] == ["cpu"]
-
-
-def test_debugging_tools(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debugging_tools(capsys):
     run(BASIC, ALL_SCORES)
     lines = capsys.readouterr().out.splitlines()[2:]
     assert len(lines) == 6  # the guide's platforms but the two that are in a browser
@@ -198,7 +188,8 @@ def test_debugging_tools(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(entries[name]["compatible"] for name in levels)
 
 
-def test_the_map_has_the_guides_nesting_and_its_examples() -> None:
+def test_maps_and_customisation():
+    # The map has the guides nesting and its examples.
     made = run(BASIC)["selector"].create_hardware_selection_map()
     families = made["model_families"]
     assert set(made) == {"timestamp", "model_families"}
@@ -218,9 +209,31 @@ def test_the_map_has_the_guides_nesting_and_its_examples() -> None:
     assert small["training"] == {"primary": "cuda", "fallbacks": ["rocm", "cpu"]}
     assert batches["1"] == {"primary": "webnn", "fallbacks": ["cuda", "cpu"]}
     assert batches["32"] == {"primary": "cuda", "fallbacks": ["rocm", "cpu"]}
+    # Custom size estimation changes the answer.
+    base: type[Any] = run(_THEIRS)["HardwareSelector"]
+
+    class Mine(base):  # type: ignore[misc]
+        def _estimate_model_size(self, model_name: str) -> int:
+            return 70_000_000_000
+
+    question = ("text_generation", "our-own-writer", 1, "inference", ["cuda", "mps"])
+    assert base().select_hardware(*question)["question"]["model_size"] == "medium"
+    large = Mine().select_hardware(*question)
+    assert large["question"]["model_size"] == "large"
+    assert "large language models" in large["all_scores"]["cuda"]["reasons"]
+    # A custom encoding decides among equals.
+    base: type[Any] = run(_THEIRS)["HardwareSelector"]
+
+    class Mine(base):  # type: ignore[misc]
+        def _encode_hardware_type(self, hardware_type: str) -> float:
+            return {"webgpu": 0.0}.get(hardware_type, 1.0)
+
+    question = ("audio", "our-own-listener-50m", 4, "inference", ["openvino", "webgpu"])
+    assert base().select_hardware(*question)["primary_recommendation"] == "openvino"
+    assert Mine().select_hardware(*question)["primary_recommendation"] == "webgpu"
 
 
-def test_custom_selection_logic_is_used_by_everything_else() -> None:
+def test_custom_selection_logic_is_used_by_everything_else():
     names = run(_THEIRS)
     base: type[Any] = names["HardwareSelector"]
 
@@ -244,29 +257,3 @@ def test_custom_selection_logic_is_used_by_everything_else() -> None:
     assert task["primary_recommendation"] == "mine"
     families = mine.create_hardware_selection_map()["model_families"]
     assert families["audio"]["training"]["batch_sizes"]["4"] == {"primary": "mine", "fallbacks": []}
-
-
-def test_custom_size_estimation_changes_the_answer() -> None:
-    base: type[Any] = run(_THEIRS)["HardwareSelector"]
-
-    class Mine(base):  # type: ignore[misc]
-        def _estimate_model_size(self, model_name: str) -> int:
-            return 70_000_000_000
-
-    question = ("text_generation", "our-own-writer", 1, "inference", ["cuda", "mps"])
-    assert base().select_hardware(*question)["question"]["model_size"] == "medium"
-    large = Mine().select_hardware(*question)
-    assert large["question"]["model_size"] == "large"
-    assert "large language models" in large["all_scores"]["cuda"]["reasons"]
-
-
-def test_a_custom_encoding_decides_among_equals() -> None:
-    base: type[Any] = run(_THEIRS)["HardwareSelector"]
-
-    class Mine(base):  # type: ignore[misc]
-        def _encode_hardware_type(self, hardware_type: str) -> float:
-            return {"webgpu": 0.0}.get(hardware_type, 1.0)
-
-    question = ("audio", "our-own-listener-50m", 4, "inference", ["openvino", "webgpu"])
-    assert base().select_hardware(*question)["primary_recommendation"] == "openvino"
-    assert Mine().select_hardware(*question)["primary_recommendation"] == "webgpu"

@@ -55,7 +55,7 @@ class Asked:
         return {"primary_recommendation": available_hardware[0]}
 
 
-def test_a_stand_in_is_not_here_also_where_only_its_results_show_it(database: Database) -> None:
+def test_a_stand_in_is_not_here_also_where_only_its_results_show_it(database):
     assert LocalSelector(Asked(), FOUND, None).words(browsers=True) == ["cpu", "cuda", "webgpu"]
     assert LocalSelector(Asked(), FOUND, database).words(browsers=True) == [
         "cpu",
@@ -63,7 +63,7 @@ def test_a_stand_in_is_not_here_also_where_only_its_results_show_it(database: Da
     ]
 
 
-def test_a_browser_is_here_only_for_whom_it_is_meant() -> None:
+def test_a_browser_is_here_only_for_whom_it_is_meant():
     assert LocalSelector(Asked(), FOUND, None).words() == ["cpu", "cuda"]
     selector = Asked()
     here = LocalSelector(selector, FOUND, None)
@@ -73,14 +73,14 @@ def test_a_browser_is_here_only_for_whom_it_is_meant() -> None:
     assert selector.hardware == ["webgpu"]
 
 
-def test_a_platform_is_its_device_where_others_have_figures(database: Database) -> None:
+def test_a_platform_is_its_device_where_others_have_figures(database):
     selector = Asked()
     here = LocalSelector(selector, FOUND, database)
     here.select_hardware(available_hardware=["cpu", "cuda"])
     assert selector.hardware == ["cpu", "cuda:=NVIDIA A10"]
 
 
-def test_another_cards_figures_say_nothing_of_the_one_that_is_here(database: Database) -> None:
+def test_another_cards_figures_say_nothing_of_the_one_that_is_here(database):
     selector = HardwareSelector(database.path)
     question: dict[str, Any] = {"model_name": "bert-tiny"}
     anywhere = selector.select_hardware(**question, available_hardware=["cpu", "cuda"])

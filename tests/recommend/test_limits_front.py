@@ -36,15 +36,14 @@ def option(
     )  # fmt: skip
 
 
-def test_an_estimate_beats_what_was_measured_only_by_its_slow_end() -> None:
+def test_what_is_on_the_front():
+    # An estimate beats what was measured only by its slow end.
     known = option((5.0, 5.0), (200.0, 200.0))
     hopeful = option((4.0, 6.0), (250.0, 160.0), hardware="rocm")
     surely = option((3.0, 4.0), (300.0, 250.0), hardware="cpu")
     assert pareto([known, hopeful]) == [known]
     assert pareto([known, surely]) == [surely]
-
-
-def test_equals_are_both_on_the_front_and_one_alone_is() -> None:
+    # Equals are both on the front and one alone is.
     one = option((5.0, 5.0), (200.0, 200.0))
     other = option((5.0, 5.0), (200.0, 200.0), hardware="rocm")
     assert pareto([other, one]) == pareto([one, other])
@@ -53,7 +52,7 @@ def test_equals_are_both_on_the_front_and_one_alone_is() -> None:
     assert pareto([]) == []
 
 
-def test_memory_is_compared_only_where_all_know_theirs(tmp_path: Path) -> None:
+def test_memory_is_compared_only_where_all_know_theirs(tmp_path):
     fast = result(model="ours", latency_p50_ms=4.0, memory_peak_mb=900.0)
     small = result(model="ours", latency_p50_ms=8.0, memory_peak_mb=100.0, runtime="onnxruntime")
     both = selector(tmp_path, fast, small).best_under({}, "embedding", "ours")
@@ -79,12 +78,12 @@ def test_memory_is_compared_only_where_all_know_theirs(tmp_path: Path) -> None:
         ("calls/s", "calls", "calls"),
     ],
 )
-def test_what_a_rate_counts(said: str | None, unit: str, kind: str) -> None:
+def test_what_a_rate_counts(said, unit, kind):
     assert unit_of({"throughput_unit": said}) == unit
     assert counted(unit) == kind
 
 
-def test_a_rate_of_tokens_is_printed_as_such(tmp_path: Path) -> None:
+def test_a_rate_of_tokens_is_printed_as_such(tmp_path):
     one = result(**TOKENS, latency_p50_ms=100.0, throughput=160.0)
     answer = selector(tmp_path, one).best_under({"min_throughput": 200}, model_name="gpt2")
     assert answer["does_not_fit"][0]["why"] == ["160 tokens/s is below 200"]
@@ -105,14 +104,14 @@ def mixed(folder: Path) -> Any:
     )
 
 
-def test_tokens_are_not_ranked_among_items(tmp_path: Path) -> None:
+def test_tokens_are_not_ranked_among_items(tmp_path):
     answer = mixed(tmp_path).best_under({"max_latency_ms": 1000}, model_name="gpt2")
     assert answer["best"]["runtime"] == "openvino"
     assert [one["runtime"] for one in answer["pareto"]] == ["openvino"]
     assert "Rates are of sequences and of tokens, which do not compare" in answer["explanation"]
 
 
-def test_a_limited_rate_is_of_the_unit_that_most_have(tmp_path: Path) -> None:
+def test_a_limited_rate_is_of_the_unit_that_most_have(tmp_path):
     answer = mixed(tmp_path).best_under({"min_throughput": 10}, model_name="gpt2")
     assert {one["throughput_unit"] for one in answer["fits"]} == {"tokens"}
     assert answer["does_not_fit"][0]["why"] == [
@@ -121,7 +120,7 @@ def test_a_limited_rate_is_of_the_unit_that_most_have(tmp_path: Path) -> None:
     assert "min_throughput is taken to be of tokens." in answer["explanation"]
 
 
-def test_items_by_other_names_compare(tmp_path: Path) -> None:
+def test_items_by_other_names_compare(tmp_path):
     chosen = selector(
         tmp_path,
         result(latency_p50_ms=8.0, throughput_unit="sequences/s"),

@@ -23,7 +23,7 @@ HUGER = pytest.param(10**5000, id="huger")
     "value",
     [math.nan, math.inf, -math.inf, -1, 0, "big", "", True, False, [1], {}, 1j, HUGE, HUGER],
 )
-def test_a_limit_that_is_no_amount_is_refused_in_one_sentence(value: Any) -> None:
+def test_a_limit_that_is_no_amount_is_refused_in_one_sentence(value):
     with pytest.raises(UsageError) as refused:
         limits_named({"max_latency_ms": value})
     assert "max_latency_ms" in refused.value.message
@@ -31,31 +31,29 @@ def test_a_limit_that_is_no_amount_is_refused_in_one_sentence(value: Any) -> Non
 
 
 @pytest.mark.parametrize("given", [None, [], "memory_mb", 3, {"memory": 1}, {1: 1}])
-def test_what_names_no_limit_is_refused(given: Any) -> None:
+def test_what_names_no_limit_is_refused(given):
     with pytest.raises(UsageError, match="memory_mb, max_latency_ms"):
         limits_named(given)
 
 
-def test_none_is_no_limit_and_numbers_of_any_kind_are_plain() -> None:
+def test_limits_and_batches_in_order():
+    # None is no limit and numbers of any kind are plain.
     found = limits_named(
         {"memory_mb": None, "max_error": np.float32(0.5), "max_power": np.int64(3)}
     )
     assert found == Limits(max_error=0.5, max_power=3)
     assert {type(value) for value in found.given.values()} == {float}
+    assert batches(iter([8, 1, np.int64(8), 4.0])) == [1, 4, 8]
 
 
 @pytest.mark.parametrize(
     "given",
     [[0], [-1], ["8"], [2.5], "8", b"8", 8, None, [True], [math.nan], [10**20], [None], {8: 1}],
 )
-def test_batch_sizes_that_are_none_are_refused_in_one_sentence(given: Any) -> None:
+def test_batch_sizes_that_are_none_are_refused_in_one_sentence(given):
     with pytest.raises(UsageError, match="batch") as refused:
         batches(given)
     assert len(str(refused.value)) < 160
-
-
-def test_batch_sizes_are_taken_once_and_in_order() -> None:
-    assert batches(iter([8, 1, np.int64(8), 4.0])) == [1, 4, 8]
 
 
 # -- an estimate is judged by its dear end
@@ -99,16 +97,14 @@ def ask(chosen: Any, *batches: int, **limits: float) -> dict[str, Any]:
         ({"max_cost": 1.1}, "cost at worst 1.25 per million is above 1.1, and it was not measured"),
     ],
 )
-def test_an_estimate_keeps_a_limit_only_by_its_dear_end(
-    tmp_path: Path, limits: dict[str, float], why: str
-) -> None:
+def test_an_estimate_keeps_a_limit_only_by_its_dear_end(tmp_path, limits, why):
     chosen = between(tmp_path, prices=lambda row: 1e3 / row["throughput"])
     estimated = at(ask(chosen, 16, **limits), 16)
     assert estimated["basis"] == "between batches"
     assert estimated["why"] == [why]
 
 
-def test_what_keeps_a_limit_at_its_dear_end_fits(tmp_path: Path) -> None:
+def test_what_keeps_a_limit_at_its_dear_end_fits(tmp_path):
     limits = {"max_latency_ms": 20.0, "min_throughput": 800.0, "memory_mb": 500.0}
     estimated = at(ask(between(tmp_path), 16, **limits), 16)
     assert "why" not in estimated
@@ -116,13 +112,13 @@ def test_what_keeps_a_limit_at_its_dear_end_fits(tmp_path: Path) -> None:
     assert estimated["memory_mb"] < estimated["memory_high"] == 500.0
 
 
-def test_what_was_measured_is_judged_by_its_middle(tmp_path: Path) -> None:
+def test_what_was_measured_is_judged_by_its_middle(tmp_path):
     answer = ask(between(tmp_path), max_latency_ms=10.0, memory_mb=200.0)
     assert answer["best"]["batch_size"] == 8
     assert at(answer, 32)["why"] == ["memory 500 MB is above 200", "p50 latency 20 ms is above 10"]
 
 
-def test_a_version_that_fits_counts_before_a_faster_one_that_does_not(tmp_path: Path) -> None:
+def test_a_version_that_fits_counts_before_a_faster_one_that_does_not(tmp_path):
     old, new = ({"provenance": "imported", "conditions": {"version": n}} for n in (1, 2))
     path = stored(
         tmp_path / "a.duckdb",
@@ -135,25 +131,25 @@ def test_a_version_that_fits_counts_before_a_faster_one_that_does_not(tmp_path: 
     assert answer["does_not_fit"] == []
 
 
-def test_the_reference_does_not_differ_from_itself(tmp_path: Path) -> None:
+def test_the_reference_does_not_differ_from_itself(tmp_path):
     chosen = selector(tmp_path, result(verification="reference", verification_error=None))
     assert ask(chosen, 2, max_error=1e-9)["best"]["error"] == 0.0
 
 
-def test_large_figures_are_written_out(tmp_path: Path) -> None:
+def test_large_figures_are_written_out(tmp_path):
     one = result(batch_size=256, latency_p50_ms=20.0, memory_peak_mb=123_456.0)
     answer = ask(selector(tmp_path, one), memory_mb=98_765)
     assert answer["does_not_fit"][0]["why"] == ["memory 123,456 MB is above 98765"]
     assert "12,800 items/s" in ask(selector(tmp_path, one))["explanation"]
 
 
-def test_nothing_fits_names_the_limit_and_who_is_nearest(tmp_path: Path) -> None:
+def test_nothing_fits_names_the_limit_and_who_is_nearest(tmp_path):
     said = ask(between(tmp_path), max_latency_ms=9.0)["explanation"]
     assert "max_latency_ms is missed by 2 of 2 ways" in said
     assert "the nearest is cuda pytorch fp32 at batch 8: p50 latency 10 ms is above 9" in said
 
 
-def test_what_was_never_measured_there_is_said(tmp_path: Path) -> None:
+def test_what_was_never_measured_there_is_said(tmp_path):
     chosen = between(tmp_path)
     both = chosen.best_under({}, model_name="bert-tiny", available_hardware=["cuda", "cpu"])
     assert "Not measured: cpu." in both["explanation"]
@@ -166,7 +162,7 @@ def test_what_was_never_measured_there_is_said(tmp_path: Path) -> None:
 # -- memory
 
 
-def test_memory_is_counted_at_the_sizes_that_figures_are_of(tmp_path: Path) -> None:
+def test_memory_is_counted_at_the_sizes_that_figures_are_of(tmp_path):
     def memory(length: int) -> Any:
         one = result(sequence_length=length, memory_peak_mb=None, batch_size=64)
         chosen = selector(tmp_path, one)
@@ -181,7 +177,7 @@ def test_memory_is_counted_at_the_sizes_that_figures_are_of(tmp_path: Path) -> N
     assert ask(unasked, memory_mb=9e9)["best"]["memory_mb"] == memory(512)
 
 
-def test_memory_is_counted_with_the_settings_of_training(tmp_path: Path) -> None:
+def test_memory_is_counted_with_the_settings_of_training(tmp_path):
     def memory(**settings: Any) -> Any:
         one = result(mode="training", memory_peak_mb=None, batch_size=64, options=settings)
         found = selector(tmp_path, one).best_under({}, model_name="bert-tiny", mode="training")
@@ -190,7 +186,7 @@ def test_memory_is_counted_with_the_settings_of_training(tmp_path: Path) -> None
     assert memory(optimizer="sgd") < memory()
 
 
-def test_the_largest_batch_is_of_the_sizes_asked(tmp_path: Path) -> None:
+def test_the_largest_batch_is_of_the_sizes_asked(tmp_path):
     def largest(length: int) -> Any:
         (found,) = selector(tmp_path).best_under(
             {"memory_mb": 150},
@@ -203,7 +199,7 @@ def test_the_largest_batch_is_of_the_sizes_asked(tmp_path: Path) -> None:
     assert largest(32) > largest(512)
 
 
-def test_memory_is_no_less_than_a_smaller_batch_took(tmp_path: Path) -> None:
+def test_memory_is_no_less_than_a_smaller_batch_took(tmp_path):
     """The catalogue counts what a CPU takes: a card was measured to take more."""
     chosen = selector(tmp_path, result(hardware="cuda", batch_size=8, memory_peak_mb=900.0))
     answer = ask(chosen, 16, memory_mb=500.0)
@@ -212,13 +208,13 @@ def test_memory_is_no_less_than_a_smaller_batch_took(tmp_path: Path) -> None:
     assert at(answer, 16)["memory_high"] == 1800.0
 
 
-def test_where_not_even_the_smallest_batch_fits_it_says_what_that_takes(tmp_path: Path) -> None:
+def test_where_not_even_the_smallest_batch_fits_it_says_what_that_takes(tmp_path):
     answer = ask(selector(tmp_path), memory_mb=5)
     assert answer["to_verify"] == []
     assert "Batch 1 in fp32 is estimated to take" in answer["explanation"]
 
 
-def test_of_launches_the_one_that_took_most_memory_counts(tmp_path: Path) -> None:
+def test_of_launches_the_one_that_took_most_memory_counts(tmp_path):
     launches = [result(launch=n, memory_peak_mb=mb) for n, mb in enumerate((900.0, 900.0, 5000.0))]
     found = selector(tmp_path, *launches).best_under({"memory_mb": 1000}, model_name="bert-tiny")
     assert found["best"] is None
@@ -235,13 +231,13 @@ def kept_at(tmp_path: Path, limit: float, *times: float) -> dict[str, Any]:
     return {**only, "to_verify": found["to_verify"]}
 
 
-def test_launches_far_apart_are_not_known_to_keep_a_limit_between_them(tmp_path: Path) -> None:
+def test_launches_far_apart_are_not_known_to_keep_a_limit_between_them(tmp_path):
     said = kept_at(tmp_path, 20, 3.0, 30.0)
     assert said["latency_high"] > 20 > said["latency_ms"]
     assert "may be above 20: its interval is" in said["why"][0]
     assert said["to_verify"][0]["batch_size"] == 1  # more launches tell
 
 
-def test_launches_close_together_keep_it_or_do_not(tmp_path: Path) -> None:
+def test_launches_close_together_keep_it_or_do_not(tmp_path):
     assert "why" not in kept_at(tmp_path, 9, 8.0, 8.1, 8.05)
     assert kept_at(tmp_path, 7, 8.0, 8.1, 8.05)["why"] == ["p50 latency 8.05 ms is above 7"]

@@ -55,9 +55,7 @@ limited = st.builds(
 
 @settings(deadline=None)
 @given(st.lists(cells(), max_size=8), limited, st.lists(st.sampled_from([1, 4, 16, 64])))
-def test_what_fits_is_shown_to_fit(
-    own: list[EvidenceCell], limits: Limits, batches: list[int]
-) -> None:
+def test_what_fits_is_shown_to_fit(own, limits, batches):
     answer = under(ASKED, limits, ModelEvidence(own), AMONG, batches)
     json.dumps(answer, allow_nan=False)
     assert answer == under(ASKED, limits, ModelEvidence(own), AMONG, batches[::-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from choosing_world import result, selector
@@ -37,7 +36,7 @@ def searched(
 
 @given(st.integers(0, 2 * LARGEST), st.integers(1, LARGEST), st.floats(0.0, 1e4))
 @settings(max_examples=300, deadline=None)
-def test_the_largest_that_fits_is_found_to_a_sixteenth(most: int, first: int, aside: float) -> None:
+def test_the_largest_that_fits_is_found_to_a_sixteenth(most, first, aside):
     tried = searched(most, first, aside=aside)
     found = largest(tried) or 0
     assert found <= most
@@ -48,23 +47,19 @@ def test_the_largest_that_fits_is_found_to_a_sixteenth(most: int, first: int, as
 @pytest.mark.parametrize(
     ("most", "first", "count"), [(62, 62, 3), (64, 62, 3), (600, 62, 7), (30, 62, 7), (0, 1, 1)]
 )
-def test_from_a_good_beginning_it_takes_a_few_measurements(
-    most: int, first: int, count: int
-) -> None:
+def test_from_a_good_beginning_it_takes_a_few_measurements(most, first, count):
     assert len(searched(most, first)) <= count
 
 
 @given(st.integers(0, 200), st.sets(st.integers(1, 128), min_size=1))
 @settings(max_examples=100, deadline=None)
-def test_of_batches_that_are_named_the_largest_that_fits_is_found(
-    most: int, among: set[int]
-) -> None:
+def test_of_batches_that_are_named_the_largest_that_fits_is_found(most, among):
     tried = searched(most, 1, sorted(among))
     assert set(tried) <= among
     assert largest(tried) == max((one for one in among if one <= most), default=None)
 
 
-def test_every_precision_is_searched_from_where_memory_is_counted_to_end(tmp_path: Path) -> None:
+def test_every_precision_is_searched_from_where_memory_is_counted_to_end(tmp_path):
     found = selector(tmp_path).best_under(
         {"memory_mb": 128}, model_name="bert-tiny", available_hardware=["cpu", "cuda"]
     )
@@ -80,7 +75,7 @@ def test_every_precision_is_searched_from_where_memory_is_counted_to_end(tmp_pat
     assert [(one["precision"], one["batch_size"]) for one in one_only["to_search"]] == [("bf16", 1)]
 
 
-def test_an_engine_that_was_measured_is_searched_beside_the_usual_one(tmp_path: Path) -> None:
+def test_an_engine_that_was_measured_is_searched_beside_the_usual_one(tmp_path):
     there = selector(
         tmp_path, result(runtime="onnxruntime"), result(runtime="ncnn", provenance="imported")
     )
@@ -91,15 +86,11 @@ def test_an_engine_that_was_measured_is_searched_beside_the_usual_one(tmp_path: 
 
 
 @pytest.mark.parametrize("limits", [{"min_throughput": 9.0}, {"max_error": 0.1}, {}])
-def test_what_does_not_grow_with_the_batch_is_not_searched(
-    tmp_path: Path, limits: dict[str, float]
-) -> None:
+def test_what_does_not_grow_with_the_batch_is_not_searched(tmp_path, limits):
     assert selector(tmp_path).best_under(limits, model_name="bert-tiny")["to_search"] == []
 
 
-def test_what_no_meter_here_can_show_is_said_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_meter_here_can_show_is_said_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(measurement_candidates, "host_unmetered", lambda: "there is no meter")
     found = selector(tmp_path, result()).best_under(
         {"max_power": 50.0, "memory_mb": 512}, model_name="bert-tiny", available_hardware=["cpu"]
@@ -115,9 +106,7 @@ def test_what_no_meter_here_can_show_is_said_at_once(
         selector(tmp_path).best_under({"max_power": 0.0}, model_name="bert-tiny")
 
 
-def test_an_answer_names_its_objective_and_contradicts_no_memory_that_was_measured(
-    tmp_path: Path,
-) -> None:
+def test_an_answer_names_its_objective_and_contradicts_no_memory_that_was_measured(tmp_path):
     small = result(batch_size=1, latency_p50_ms=1.0, memory_peak_mb=50.0)
     large = result(batch_size=64, latency_p50_ms=128.0, memory_peak_mb=400.0)
     answer = selector(tmp_path, small, large).best_under(
@@ -140,7 +129,7 @@ def test_an_answer_names_its_objective_and_contradicts_no_memory_that_was_measur
     assert "nothing is known to fit" in answer["explanation"]
 
 
-def test_the_cap_of_a_search_is_not_called_the_largest_batch_that_fits() -> None:
+def test_the_cap_of_a_search_is_not_called_the_largest_batch_that_fits():
     case = VerificationCase("bert-tiny", "cpu", "pytorch", "fp32", 1, "inference", {}, 1)
     way = SearchedConfiguration(case, 1, {LARGEST // 2: 0.1, LARGEST: 0.2})
     assert next_batch(way.tried, 1) is None

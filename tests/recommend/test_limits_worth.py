@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ def options_of(command: str) -> dict[str, str]:
     }
 
 
-def test_the_command_is_of_the_way_that_is_named(tmp_path: Path) -> None:
+def test_the_command_is_of_the_way_that_is_named(tmp_path):
     one = result(
         sequence_length=64, runtime="onnxruntime", precision="fp16", batch_size=8,
         options={"compile": True, "threads": 2, "graph": "all"}, optimizer=None, compiled=True,
@@ -53,7 +52,7 @@ def test_the_command_is_of_the_way_that_is_named(tmp_path: Path) -> None:
     assert answer["best"]["command"] == case["command"]
 
 
-def test_training_is_asked_for_as_it_was_done(tmp_path: Path) -> None:
+def test_training_is_asked_for_as_it_was_done(tmp_path):
     one = result(
         mode="training", optimizer="sgd", options={"optimizer": "sgd", "pure": True},
         precision="bf16",
@@ -63,7 +62,7 @@ def test_training_is_asked_for_as_it_was_done(tmp_path: Path) -> None:
     assert (said["--mode"], said["--optimizer"], said["--pure"]) == ("training", "sgd", "")
 
 
-def test_one_forward_pass_of_what_writes_is_asked_for_as_such(tmp_path: Path) -> None:
+def test_one_forward_pass_of_what_writes_is_asked_for_as_such(tmp_path):
     one = result(model="gpt2", family="text_generation", sequence_length=64)
     answer = selector(tmp_path, one).best_under({}, model_name="gpt2")
     said = options_of(answer["to_verify"][0]["command"])
@@ -79,9 +78,7 @@ def test_one_forward_pass_of_what_writes_is_asked_for_as_such(tmp_path: Path) ->
         ({"precision": "fp16-magic"}, "fp16-magic"),
     ],
 )
-def test_where_nothing_can_be_measured_it_says_why(
-    tmp_path: Path, changes: dict[str, Any], why: str
-) -> None:
+def test_where_nothing_can_be_measured_it_says_why(tmp_path, changes, why):
     answer = under(selector(tmp_path, result(**changes)))
     (case,) = answer["to_verify"]
     assert case["command"] is None
@@ -89,7 +86,7 @@ def test_where_nothing_can_be_measured_it_says_why(
     assert why in answer["best"]["unmeasurable"]
 
 
-def test_a_model_of_no_catalogue_has_no_command(tmp_path: Path) -> None:
+def test_a_model_of_no_catalogue_has_no_command(tmp_path):
     answer = selector(tmp_path).best_under({"memory_mb": 9}, "vision", "of-ours")
     (case,) = answer["to_verify"]
     assert case["command"] is None
@@ -97,7 +94,7 @@ def test_a_model_of_no_catalogue_has_no_command(tmp_path: Path) -> None:
     assert said in answer["explanation"]
 
 
-def test_what_may_fit_for_all_that_is_known_is_worth_measuring(tmp_path: Path) -> None:
+def test_what_may_fit_for_all_that_is_known_is_worth_measuring(tmp_path):
     chosen = selector(tmp_path, result(batch_size=8, latency_p50_ms=80.0))
     answer = under(chosen, (2,), max_latency_ms=50)
     assert answer["best"] is None
@@ -106,7 +103,7 @@ def test_what_may_fit_for_all_that_is_known_is_worth_measuring(tmp_path: Path) -
     assert under(chosen, (2,), max_latency_ms=5)["to_verify"] == []
 
 
-def test_what_may_do_more_than_the_best_is_worth_measuring(tmp_path: Path) -> None:
+def test_what_may_do_more_than_the_best_is_worth_measuring(tmp_path):
     chosen = selector(
         tmp_path,
         result(batch_size=8, latency_p50_ms=10.0),
@@ -118,24 +115,24 @@ def test_what_may_do_more_than_the_best_is_worth_measuring(tmp_path: Path) -> No
     assert [case["batch_size"] for case in answer["to_verify"]] == [8, 16]
 
 
-def test_where_nothing_fits_and_no_batch_is_named_others_are_looked_at(tmp_path: Path) -> None:
+def test_where_nothing_fits_and_no_batch_is_named_others_are_looked_at(tmp_path):
     chosen = selector(tmp_path, result(batch_size=8, latency_p50_ms=80.0))
     answer = under(chosen, max_latency_ms=50)
     assert {case["batch_size"] for case in answer["to_verify"]} == {1, 2, 4}
     assert [one["batch_size"] for one in answer["does_not_fit"]] == [8]
 
 
-def test_what_costs_without_a_price_is_not_measured_for_it(tmp_path: Path) -> None:
+def test_what_costs_without_a_price_is_not_measured_for_it(tmp_path):
     assert under(selector(tmp_path, result()), (2,), max_cost=5)["to_verify"] == []
 
 
-def test_the_batches_that_are_named_are_those_that_are_tried(tmp_path: Path) -> None:
+def test_the_batches_that_are_named_are_those_that_are_tried(tmp_path):
     (most,) = under(selector(tmp_path), (2, 4), memory_mb=2048)["to_verify"]
     (least,) = under(selector(tmp_path), (2, 4), memory_mb=2048, max_latency_ms=9)["to_verify"]
     assert (most["batch_size"], least["batch_size"]) == (4, 2)
 
 
-def test_settings_tell_options_apart(tmp_path: Path) -> None:
+def test_settings_tell_options_apart(tmp_path):
     chosen = selector(
         tmp_path,
         result(latency_p50_ms=8.0),
@@ -146,9 +143,7 @@ def test_settings_tell_options_apart(tmp_path: Path) -> None:
     assert "compile=True" in answer["explanation"]
 
 
-def test_power_that_was_not_measured_is_measured_with_its_energy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_power_that_was_not_measured_is_measured_with_its_energy(tmp_path, monkeypatch):
     monkeypatch.setattr(measurement_candidates, "host_unmetered", lambda: "")
     chosen = selector(tmp_path, result(), result(batch_size=8, latency_p50_ms=20.0))
     found = chosen.best_under(

@@ -164,13 +164,13 @@ def database(path: Path) -> Path:
     return stored(path, result(), result(batch_size=16, latency_p50_ms=64.0), *ten)
 
 
-def test_there_is_no_scikit_learn_there(both: Both) -> None:
+def test_there_is_no_scikit_learn_there(both):
     ended, said, complaint = both.without("-c", "import sklearn")
     assert (ended, said) == (1, "")
     assert "No module named 'sklearn'" in complaint
 
 
-def test_every_rung_answers_from_python(both: Both) -> None:
+def test_every_rung_answers_from_python(both):
     ended, said = both("-c", ASKED)
     answers = json.loads(said)
     assert ended == 0
@@ -184,7 +184,7 @@ def test_every_rung_answers_from_python(both: Both) -> None:
     assert "embedding" in answers["map"]
 
 
-def test_the_command_answers_and_keeps_limits(both: Both) -> None:
+def test_the_command_answers_and_keeps_limits(both):
     scores = both.answer("bert-tiny")["all_scores"]
     assert (scores["cpu"]["basis"], scores["cpu"]["predictions"]["latency"]) == ("measured", 8.0)
     found = both.answer("model-1", "--max-latency-ms", "50", "--memory-mb", "200")

@@ -15,6 +15,7 @@ import pytest
 from accelbench.store import duck
 from accelbench.store.database import Database
 from accelbench.store.duck import HeldError, OpenFiles
+from empty_store import build_empty_store
 
 WRITER = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('CREATE TABLE {0} (i INTEGER)')"
 
@@ -29,6 +30,7 @@ def path(tmp_path: Path) -> Path:
 def started(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What each DuckDB that is started is started with."""
     monkeypatch.setattr(duck, "_open_files", OpenFiles())
+    monkeypatch.setattr(duck, "make_beside", build_empty_store)
     seen: list[tuple[Any, ...]] = []
     real = duckdb.connect
 
@@ -46,7 +48,7 @@ def written_elsewhere(path: Path, table: str) -> str:
     return subprocess.run(words, capture_output=True, text=True).stderr
 
 
-def test_one_duckdb_serves_all_small_files(started: list[Any], path: Path, tmp_path: Path) -> None:
+def test_one_duckdb_serves_all_small_files(started, path, tmp_path):
     other = Database(tmp_path / "b.duckdb")
     other.ensure()
     assert started == [(str(tmp_path / "b.duckdb.making"),)]
@@ -56,9 +58,7 @@ def test_one_duckdb_serves_all_small_files(started: list[Any], path: Path, tmp_p
     assert started[1:] == [()]
 
 
-def test_a_large_file_has_a_duckdb_of_its_own(
-    started: list[Any], path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_file_has_a_duckdb_of_its_own(started, path, monkeypatch):
     monkeypatch.setattr(duck, "SMALL", path.stat().st_size - 1)
     assert Database(path).results() == []
     with duck.connect(path, write=True) as con:
@@ -68,7 +68,7 @@ def test_a_large_file_has_a_duckdb_of_its_own(
 
 
 @pytest.mark.parametrize("how", ["read", "read apart", "sealed"])
-def test_readers_share_a_file(path: Path, how: str) -> None:
+def test_readers_share_a_file(path, how):
     files = OpenFiles()
     _, close_first = files.open(path, how)
     second, close_second = files.open(path, how)
@@ -80,7 +80,7 @@ def test_readers_share_a_file(path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["read", "write", "read apart", "write apart", "sealed", "alone"])
-def test_a_file_is_open_in_one_way(path: Path, how: str) -> None:
+def test_a_file_is_open_in_one_way(path, how):
     files = OpenFiles()
     _, close = files.open(path, how)
     for other in {"read", "write", "read apart", "write apart", "sealed", "alone"} - {how}:
@@ -93,7 +93,7 @@ def test_a_file_is_open_in_one_way(path: Path, how: str) -> None:
         close()
 
 
-def test_what_is_written_is_in_the_file_once_it_is_closed(path: Path) -> None:
+def test_what_is_written_is_in_the_file_once_it_is_closed(path):
     with duck.connect(path, write=True) as con:
         con.execute("INSERT INTO fact (kind) VALUES ('x')")
     assert not path.with_name(f"{path.name}.wal").exists()
@@ -101,14 +101,14 @@ def test_what_is_written_is_in_the_file_once_it_is_closed(path: Path) -> None:
     assert Database(path).query("SELECT kind FROM fact")[1] == [("x",)]
 
 
-def test_what_was_not_committed_is_not_in_it(path: Path) -> None:
+def test_what_was_not_committed_is_not_in_it(path):
     with duck.connect(path, write=True) as con:
         con.execute("BEGIN")
         con.execute("INSERT INTO fact (kind) VALUES ('x')")
     assert Database(path).query("SELECT kind FROM fact")[1] == []
 
 
-def test_a_duckdb_that_keeps_a_file_is_given_up(path: Path, started: list[Any]) -> None:
+def test_a_duckdb_that_keeps_a_file_is_given_up(path, started):
     files = duck._open_files
     con, close = files.open(path, "read")
     assert files._engine is not None
@@ -120,7 +120,7 @@ def test_a_duckdb_that_keeps_a_file_is_given_up(path: Path, started: list[Any]) 
     assert started == [(), ()]
 
 
-def test_a_forked_process_opens_with_a_duckdb_of_its_own(path: Path) -> None:
+def test_a_forked_process_opens_with_a_duckdb_of_its_own(path):
     assert Database(path).results() == []
     before = duck._open_files
 

@@ -52,14 +52,14 @@ def fresh(tmp_path: Path, filled: Path) -> Callable[[], Path]:
     return make
 
 
-def test_a_changed_schema_has_another_version() -> None:
+def test_a_changed_schema_has_another_version():
     found = hashlib.sha256("\n".join(statements()).encode()).hexdigest()[:16]
     assert found == DIGESTS[SCHEMA_VERSION]
     assert list(DIGESTS) == [SCHEMA_VERSION]
 
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
-def test_another_version_is_refused_and_left_as_it_is(filled: Path, version: int) -> None:
+def test_another_version_is_refused_and_left_as_it_is(filled, version):
     database = Database(filled / "a.duckdb")
     with duckdb.connect(str(database.path)) as con:
         con.execute("UPDATE store_meta SET schema_version = ?", [version])
@@ -75,13 +75,13 @@ def test_another_version_is_refused_and_left_as_it_is(filled: Path, version: int
     assert database.path.read_bytes() == before
 
 
-def test_a_database_moved_away_is_filled_again_from_its_journals(filled: Path) -> None:
+def test_a_database_moved_away_is_filled_again_from_its_journals(filled):
     database = Database(filled / "a.duckdb")
     database.path.rename(filled / "kept.duckdb")
     assert database.fill().results == 2
 
 
-def test_power_cuts_while_making(tmp_path: Path) -> None:
+def test_power_cuts_while_making(tmp_path):
     numbers = iter(range(10**6))
 
     def make() -> Path:
@@ -99,7 +99,7 @@ def test_power_cuts_while_making(tmp_path: Path) -> None:
     assert (cut_when_done(make, act) / "a.duckdb").exists()
 
 
-def test_power_cuts_while_overwriting(filled: Path, fresh: Callable[[], Path]) -> None:
+def test_power_cuts_while_overwriting(filled, fresh):
     """Every result stays in the database, or in the backup, and never twice in one."""
     Database(filled / "a.duckdb").ensure()
 
@@ -126,7 +126,7 @@ def test_power_cuts_while_overwriting(filled: Path, fresh: Callable[[], Path]) -
     assert held(cut_when_done(fresh, act) / "a.duckdb") == []
 
 
-def test_an_overwrite_keeps_the_old_one_with_its_journals(filled: Path) -> None:
+def test_an_overwrite_keeps_the_old_one_with_its_journals(filled):
     database = Database(filled / "a.duckdb")
     backup = database.init(overwrite=True)
     assert backup is not None
@@ -138,7 +138,7 @@ def test_an_overwrite_keeps_the_old_one_with_its_journals(filled: Path) -> None:
     assert again not in {None, backup}
 
 
-def test_a_database_that_a_run_writes_to_is_not_overwritten(filled: Path) -> None:
+def test_a_database_that_a_run_writes_to_is_not_overwritten(filled):
     from accelbench.store.journal import Journal
 
     database = Database(filled / "a.duckdb")

@@ -23,7 +23,7 @@ def filled(path: Path, run: str, *facts: Fact) -> Database:
     return database
 
 
-def test_where_the_database_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_database_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ACCELBENCH_DB", raising=False)
     assert default_path() == tmp_path / "accelbench.duckdb"
@@ -34,7 +34,7 @@ def test_where_the_database_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert default_path(Path("link.duckdb")) == tmp_path / "c.duckdb"
 
 
-def test_the_documents_names_are_there(tmp_path: Path) -> None:
+def test_the_documents_names_are_there(tmp_path):
     database = Database(tmp_path / "deep" / "a.duckdb")
     assert database.init() is None
     for view in VIEWS:
@@ -42,13 +42,13 @@ def test_the_documents_names_are_there(tmp_path: Path) -> None:
     assert database.query("FROM benchmark_results")[0] == [column.name for column in COLUMNS]
 
 
-def test_our_database_stays_when_made_again(tmp_path: Path) -> None:
+def test_our_database_stays_when_made_again(tmp_path):
     database = filled(tmp_path / "a.duckdb", "r", result(0))
     assert database.init() is None
     assert len(database.results()) == 1
 
 
-def test_status_counts_what_is_there(tmp_path: Path) -> None:
+def test_status_counts_what_is_there(tmp_path):
     odd = result(2, status="failed", model="vit", hardware="cuda")
     database = filled(tmp_path / "a.duckdb", "r", started(), result(0), result(1), odd, finished())
     Journal.create(database.journals, "s").close()
@@ -77,7 +77,7 @@ def test_status_counts_what_is_there(tmp_path: Path) -> None:
     }
 
 
-def test_orphans_make_a_database_where_there_is_none(tmp_path: Path) -> None:
+def test_orphans_make_a_database_where_there_is_none(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     with Journal.create(database.journals, "r") as journal:
         journal.append(result(0))
@@ -85,14 +85,14 @@ def test_orphans_make_a_database_where_there_is_none(tmp_path: Path) -> None:
     assert len(database.results()) == 1
 
 
-def test_results_can_be_chosen_and_carry_samples(tmp_path: Path) -> None:
+def test_results_can_be_chosen_and_carry_samples(tmp_path):
     database = filled(tmp_path / "a.duckdb", "r", *(result(i) for i in range(5)))
     rows = database.results("batch_size > ? AND model = ?", [3, "bert-tiny"], samples=True)
     assert [row["result_id"] for row in rows] == ["r-3", "r-4"]
     assert rows[0]["samples"] == {"step": [1003, 2000, 3000], "forward": [7]}
 
 
-def test_merging_brings_everything_once(tmp_path: Path) -> None:
+def test_merging_brings_everything_once(tmp_path):
     shared = result(9, "shared")
     here = filled(tmp_path / "a.duckdb", "r", started(), result(0), shared)
     there = filled(tmp_path / "o'ther.duckdb", "s", started("s"), result(1, "s"), shared)
@@ -111,7 +111,7 @@ def test_merging_brings_everything_once(tmp_path: Path) -> None:
     assert len(there.results()) == 2
 
 
-def test_merging_keeps_the_result_that_is_here(tmp_path: Path) -> None:
+def test_merging_keeps_the_result_that_is_here(tmp_path):
     here = filled(tmp_path / "a.duckdb", "r", result(0, message="here", samples={}))
     there = filled(tmp_path / "b.duckdb", "s", result(0, message="there"))
     assert here.merge(there.path).results == 0
@@ -119,7 +119,7 @@ def test_merging_keeps_the_result_that_is_here(tmp_path: Path) -> None:
     assert (row["message"], row["samples"]) == ("here", {})
 
 
-def test_merging_a_store_without_a_column_is_refused(tmp_path: Path) -> None:
+def test_merging_a_store_without_a_column_is_refused(tmp_path):
     here = filled(tmp_path / "a.duckdb", "r", result(0))
     there = filled(tmp_path / "b.duckdb", "s", result(1, "s"))
     with duckdb.connect(str(there.path)) as con:
@@ -130,7 +130,7 @@ def test_merging_a_store_without_a_column_is_refused(tmp_path: Path) -> None:
     assert len(here.results()) == 1
 
 
-def test_a_database_is_not_merged_into_itself(tmp_path: Path) -> None:
+def test_a_database_is_not_merged_into_itself(tmp_path):
     database = filled(tmp_path / "a.duckdb", "r", result(0))
     link = tmp_path / "link.duckdb"
     link.symlink_to(database.path)
@@ -140,7 +140,7 @@ def test_a_database_is_not_merged_into_itself(tmp_path: Path) -> None:
     assert len(database.results()) == 1
 
 
-def test_what_duckdb_left_in_its_log_is_not_lost(tmp_path: Path) -> None:
+def test_what_duckdb_left_in_its_log_is_not_lost(tmp_path):
     """A kill right after a commit leaves rows in the log alone; reading and writing see them."""
     home = tmp_path / "home"
     database = filled(home / "a.duckdb", "r", result(0))
@@ -157,7 +157,7 @@ def test_what_duckdb_left_in_its_log_is_not_lost(tmp_path: Path) -> None:
     assert database.results() == []
 
 
-def test_two_threads_that_ask_at_once_have_a_connection_each(tmp_path: Path) -> None:
+def test_two_threads_that_ask_at_once_have_a_connection_each(tmp_path):
     """Pages side by side shared one, which answered the second with “busy with another call”."""
     database = Database(tmp_path / "a.duckdb")
     database.init()

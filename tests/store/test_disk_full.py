@@ -44,7 +44,7 @@ def written(*asked: tuple[Path, int]) -> list[str]:
 
 
 @linux
-def test_a_database_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
+def test_a_database_that_finds_no_room_leaves_nothing(tmp_path):
     Database(tmp_path / "whole" / "a.duckdb").ensure()
     whole = (tmp_path / "whole" / "a.duckdb").stat().st_size
     rooms = [0, 4096, 12_288, 20_000, 40_000, whole // 2, whole - 1]
@@ -58,9 +58,7 @@ def test_a_database_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="an open file keeps its name there")
 @pytest.mark.parametrize("how", ["shared", "whole"])
-def test_a_guard_that_has_lost_its_name_guards_nothing(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_guard_that_has_lost_its_name_guards_nothing(how, tmp_path, monkeypatch):
     """Whoever could not make a database takes its guard away; others may have it open by then."""
     path = tmp_path / "a.duckdb"
     Database(path).ensure()

@@ -45,7 +45,7 @@ def ids(database: Database) -> list[str]:
 
 
 @pytest.mark.parametrize("orphan", [False, True], ids=["in the database", "in a journal"])
-def test_another_figure_under_a_known_id_is_not_merged(orphan: bool, tmp_path: Path) -> None:
+def test_another_figure_under_a_known_id_is_not_merged(orphan, tmp_path):
     here = filled(tmp_path / "a.duckdb", result(0))
     facts = (started("s"), result(1, "s"))
     other = result(0, latency_mean_ms=7.0)
@@ -66,7 +66,7 @@ def test_another_figure_under_a_known_id_is_not_merged(orphan: bool, tmp_path: P
 
 
 @pytest.mark.parametrize("orphan", [False, True], ids=["in the database", "in a journal"])
-def test_what_cannot_be_stays_out_alone_and_is_said(orphan: bool, tmp_path: Path) -> None:
+def test_what_cannot_be_stays_out_alone_and_is_said(orphan, tmp_path):
     bad = [result(n, "s", **said) for n, (said, _) in enumerate(IMPOSSIBLE, 1)]
     there = filled(tmp_path / "b.duckdb", result(9, "s"))
     if not orphan:  # as no journal brings them in
@@ -85,7 +85,7 @@ def test_what_cannot_be_stays_out_alone_and_is_said(orphan: bool, tmp_path: Path
         assert orphan or any(why in said for said in found.problems)
 
 
-def test_of_many_a_few_are_named(tmp_path: Path) -> None:
+def test_of_many_a_few_are_named(tmp_path):
     bad = [result(n, "s", sample_count=9) for n in range(12)]
     there = filled(tmp_path / "b.duckdb", result(20, "s"))
     with duckdb.connect(str(there.path)) as con:  # as no program of ours stores them
@@ -118,9 +118,7 @@ def test_of_many_a_few_are_named(tmp_path: Path) -> None:
         ("ALTER TABLE fact DROP body", "lacks the column body"),
     ],
 )
-def test_a_database_that_only_looks_like_ours_is_refused(
-    statement: str, why: str, tmp_path: Path
-) -> None:
+def test_a_database_that_only_looks_like_ours_is_refused(statement, why, tmp_path):
     there = filled(tmp_path / "b.duckdb", result(0, "s"))
     with duckdb.connect(str(there.path)) as con:
         for view in ("benchmark_results", "raw_benchmark_data", "benchmark_runs", "hardware_info"):
@@ -161,7 +159,7 @@ def measured(lake: Lake) -> None:
     lake.fill()
 
 
-def test_a_file_of_a_lake_with_another_figure_is_an_error(machine: Callable[[str], Lake]) -> None:
+def test_a_file_of_a_lake_with_another_figure_is_an_error(machine):
     one, late = machine("one"), machine("late")
     measured(one)
     file = forge(one, "zz", "SELECT * REPLACE (7::DOUBLE AS latency_mean_ms) FROM {}")
@@ -176,7 +174,7 @@ def test_a_file_of_a_lake_with_another_figure_is_an_error(machine: Callable[[str
     assert late.fill().results == 1
 
 
-def test_what_cannot_be_in_a_lake_stays_out_alone(machine: Callable[[str], Lake]) -> None:
+def test_what_cannot_be_in_a_lake_stays_out_alone(machine):
     one = machine("one")
     measured(one)
     bad = "SELECT * REPLACE ('x' || result_id AS result_id, -1::DOUBLE AS latency_mean_ms) FROM {}"
@@ -202,9 +200,7 @@ def test_what_cannot_be_in_a_lake_stays_out_alone(machine: Callable[[str], Lake]
         ("results/a.parquet", "PAR1", r"is damaged \(.*a\.parquet"),
     ],
 )
-def test_what_lies_in_a_lake_and_is_not_ours_is_named(
-    name: str, text: str, why: str, machine: Callable[[str], Lake]
-) -> None:
+def test_what_lies_in_a_lake_and_is_not_ours_is_named(name, text, why, machine):
     lake = machine("one")
     lake.ensure()
     file = Path(lake.place.name) / name
@@ -214,7 +210,7 @@ def test_what_lies_in_a_lake_and_is_not_ours_is_named(
         lake.fill()
 
 
-def test_a_file_that_is_no_lakes_is_named(machine: Callable[[str], Lake]) -> None:
+def test_a_file_that_is_no_lakes_is_named(machine):
     one = machine("one")
     measured(one)
     forge(one, "zz", "SELECT * REPLACE ('soon' AS latency_mean_ms) FROM {}")

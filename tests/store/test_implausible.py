@@ -46,7 +46,7 @@ def marked(database: Database) -> dict[str, Mapping[str, float] | None]:
     return {row["result_id"]: row["implausible_rate"] for row in database.results()}
 
 
-def test_a_rate_beyond_three_times_the_peak_is_marked_with_its_calculation(tmp_path: Path) -> None:
+def test_a_rate_beyond_three_times_the_peak_is_marked_with_its_calculation(tmp_path):
     database = imported(tmp_path / "a.duckdb", 0.96, 38.0)
     rates = marked(database)
     assert rates["r1"] is None
@@ -78,14 +78,12 @@ def test_a_rate_beyond_three_times_the_peak_is_marked_with_its_calculation(tmp_p
         ({"flops": 2.96e9, "world_size": 2}, 0),
     ],
 )
-def test_only_imported_work_on_a_documented_device_is_judged(
-    tmp_path: Path, changes: dict[str, Any], count: int
-) -> None:
+def test_only_imported_work_on_a_documented_device_is_judged(tmp_path, changes, count):
     database = imported(tmp_path / "a.duckdb", 0.96, **changes)
     assert sum(rate is not None for rate in marked(database).values()) == count
 
 
-def test_predictions_and_recommendations_leave_it_out(tmp_path: Path) -> None:
+def test_predictions_and_recommendations_leave_it_out(tmp_path):
     where = {"device_name": "NVIDIA GeForce RTX 3090", "hardware": "cuda", "precision": "fp16"}
     database = imported(tmp_path / "a.duckdb", 0.01, **where)
     assert marked(database)["r0"] is not None
@@ -96,7 +94,7 @@ def test_predictions_and_recommendations_leave_it_out(tmp_path: Path) -> None:
     assert reason_unusable(aside.row) == REASON_TEXTS[UnusableReason.IMPLAUSIBLE]
 
 
-def test_a_merge_marks_what_the_other_store_has_not_marked(tmp_path: Path) -> None:
+def test_a_merge_marks_what_the_other_store_has_not_marked(tmp_path):
     older = imported(tmp_path / "a.duckdb", 0.96)
     with connect(older.path, write=True) as con:
         con.execute("UPDATE fact_result SET quality = NULL, implausible_rate = NULL")
@@ -105,7 +103,7 @@ def test_a_merge_marks_what_the_other_store_has_not_marked(tmp_path: Path) -> No
     assert marked(merged)["r0"] is not None
 
 
-def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
+def test_importing_twice_changes_nothing(tmp_path):
     database = imported(tmp_path / "a.duckdb", 0.96)
     before = json.dumps(marked(database))
     imported(tmp_path / "a.duckdb", 0.96)
@@ -127,13 +125,11 @@ def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
         ("Hailo-8", "hailo", "fp16", 26.0),
     ],
 )
-def test_the_peak_is_that_of_the_precision(
-    device: str, hardware: str, precision: str, teraops: float
-) -> None:
+def test_the_peak_is_that_of_the_precision(device, hardware, precision, teraops):
     assert documented_peak(device, hardware, precision) == pytest.approx(teraops * 1e12)
 
 
-def test_an_unknown_precision_counts_as_the_narrowest() -> None:
+def test_an_unknown_precision_counts_as_the_narrowest():
     assert [bits_of(name) for name in ("float", "w8a16", "tf32", "fp64", "bf16")] == [
         4,
         8,

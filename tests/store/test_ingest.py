@@ -42,7 +42,7 @@ def ids(database: Database) -> list[str]:
     return [row[0] for row in rows]
 
 
-def test_every_column_comes_back_exactly(database: Database) -> None:
+def test_every_column_comes_back_exactly(database):
     values: dict[str, Any] = {
         "text": "x",
         "int": 2**63 - 1,
@@ -63,7 +63,7 @@ def test_every_column_comes_back_exactly(database: Database) -> None:
     assert {k: v for k, v in empty.items() if v is not None} == {"result_id": "j", "run_id": "r"}
 
 
-def test_nasty_words_come_back_exactly(database: Database) -> None:
+def test_nasty_words_come_back_exactly(database):
     facts = [
         result(i, model=text, warnings=[text], options={text: text}, extra={text: float(i)})
         for i, text in enumerate(NASTY)
@@ -96,9 +96,7 @@ any_body = st.dictionaries(
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.lists(any_body, min_size=1, max_size=15))
-def test_whatever_a_body_holds_the_store_shows_what_row_of_shows(
-    tmp_path_factory: pytest.TempPathFactory, bodies: list[dict[str, Any]]
-) -> None:
+def test_whatever_a_body_holds_the_store_shows_what_row_of_shows(tmp_path_factory, bodies):
     database = Database(tmp_path_factory.mktemp("any") / "a.duckdb")
     facts = [Fact(RESULT, f"i{number}", one) for number, one in enumerate(bodies)]
     given = [{"run_id": "r", **fact.body, "result_id": fact.id} for fact in facts]
@@ -109,7 +107,7 @@ def test_whatever_a_body_holds_the_store_shows_what_row_of_shows(
         assert rows[fact.id] == expected
 
 
-def test_a_value_of_the_wrong_type_is_set_aside_and_said(database: Database) -> None:
+def test_a_value_of_the_wrong_type_is_set_aside_and_said(database):
     odd = result(
         0,
         batch_size="eight",
@@ -132,13 +130,13 @@ def test_a_value_of_the_wrong_type_is_set_aside_and_said(database: Database) -> 
     ]
 
 
-def test_plugin_metrics_land_in_extra(database: Database) -> None:
+def test_plugin_metrics_land_in_extra(database):
     write(database.journals, "r", result(0, extra={"a": 1}, tokens_per_joule=2.5, flag=True))
     database.fill()
     assert database.results()[0]["extra"] == {"a": 1.0, "tokens_per_joule": 2.5}
 
 
-def test_samples_lie_apart_with_their_timing(database: Database) -> None:
+def test_samples_lie_apart_with_their_timing(database):
     sampling = {"step": {"timing": "whole", "steps": [10, 10, 20]}}
     write(database.journals, "r", result(0, sampling=sampling))
     database.fill()
@@ -158,9 +156,7 @@ def test_samples_lie_apart_with_their_timing(database: Database) -> None:
     ]
 
 
-def test_filling_again_changes_nothing_and_opens_nothing_for_writing(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_filling_again_changes_nothing_and_opens_nothing_for_writing(database, monkeypatch):
     write(database.journals, "r", started(), result(0), result(1), finished())
     first = database.fill()
     assert (first.results, first.facts, first.journals) == (2, 2, 1)
@@ -178,7 +174,7 @@ def test_filling_again_changes_nothing_and_opens_nothing_for_writing(
     assert database.path.read_bytes() == before
 
 
-def test_a_torn_tail_is_nothing_new(database: Database) -> None:
+def test_a_torn_tail_is_nothing_new(database):
     path = write(database.journals, "r", result(0))
     database.fill()
     with path.open("ab") as stream:
@@ -191,9 +187,7 @@ def test_a_torn_tail_is_nothing_new(database: Database) -> None:
     assert ids(database) == ["r-0", "r-1"]
 
 
-def test_only_what_is_new_is_read_again(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_new_is_read_again(database, monkeypatch):
     path = write(database.journals, "r", result(0), result(1))
     database.fill()
     size = path.stat().st_size
@@ -210,7 +204,7 @@ def test_only_what_is_new_is_read_again(
     assert asked == [size]
 
 
-def test_a_journal_that_was_rewritten_is_read_from_its_start(database: Database) -> None:
+def test_a_journal_that_was_rewritten_is_read_from_its_start(database):
     path = write(database.journals, "r", result(0), result(1))
     database.fill()
     size = path.stat().st_size
@@ -221,7 +215,7 @@ def test_a_journal_that_was_rewritten_is_read_from_its_start(database: Database)
     assert ids(database) == ["r-0", "r-1", "r-5"]
 
 
-def test_the_first_of_two_with_one_id_counts(database: Database) -> None:
+def test_the_first_of_two_with_one_id_counts(database):
     write(database.journals, "r", result(0, model="first"), result(0, model="second"))
     write(database.journals, "s", result(0, model="third"))
     assert database.fill().results == 1
@@ -229,7 +223,7 @@ def test_the_first_of_two_with_one_id_counts(database: Database) -> None:
     assert database.query("SELECT count(*) FROM fact_samples")[1] == [(2,)]
 
 
-def test_samples_join_only_the_result_they_came_with(database: Database) -> None:
+def test_samples_join_only_the_result_they_came_with(database):
     write(database.journals, "r", result(0, samples={}))
     database.fill()
     write(database.journals, "s", result(0))
@@ -237,7 +231,7 @@ def test_samples_join_only_the_result_they_came_with(database: Database) -> None
     assert database.results(samples=True)[0]["samples"] == {}
 
 
-def test_damage_in_a_journal_is_said_every_time_and_the_rest_arrives(database: Database) -> None:
+def test_damage_in_a_journal_is_said_every_time_and_the_rest_arrives(database):
     damaged = encode(result(1)).replace(b"bert", b"tref")
     database.journals.mkdir()
     path = database.journals / "r.jsonl"
@@ -254,7 +248,7 @@ def test_damage_in_a_journal_is_said_every_time_and_the_rest_arrives(database: D
     assert database.status()["journals"]["corrupt_lines"] == {"r.jsonl": [2]}
 
 
-def test_a_newer_journal_is_left_for_a_newer_program(database: Database) -> None:
+def test_a_newer_journal_is_left_for_a_newer_program(database):
     newer = Fact(RESULT, "n", body(9), FACT_VERSION + 1)
     write(database.journals, "new", result(1, "new"), newer)
     write(database.journals, "old", result(0, "old"))
@@ -264,7 +258,7 @@ def test_a_newer_journal_is_left_for_a_newer_program(database: Database) -> None
     assert [p.name for p in filling.unfilled(database.path, database.journals)] == ["new.jsonl"]
 
 
-def test_runs_are_seen_with_their_state(database: Database) -> None:
+def test_runs_are_seen_with_their_state(database):
     write(database.journals, "a", started("a", label="x", git_commit="c0ffee"), finished("a"))
     write(database.journals, "b", started("b"))
     resumed = Fact(RUN_RESUMED, "c/1", {"resumed_at": "2026-01-02T04:00:00.000000Z"})
@@ -281,7 +275,7 @@ def test_runs_are_seen_with_their_state(database: Database) -> None:
     ]
 
 
-def test_hardware_is_one_row_a_device_with_the_latest_word(database: Database) -> None:
+def test_hardware_is_one_row_a_device_with_the_latest_word(database):
     cpu = {"fingerprint": "f", "hardware": "cpu", "name": "EPYC", "memory_bytes": 2**30}
     first = Fact(HARDWARE_MEASURED, "1", {**cpu, "driver": "old", "peak_compute_flops": 1e12})
     second = Fact(HARDWARE_MEASURED, "2", {**cpu, "driver": "new"})
@@ -295,9 +289,7 @@ def test_hardware_is_one_row_a_device_with_the_latest_word(database: Database) -
     assert rows == [("f", "EPYC", 1024.0, "new", 1e12, None)]
 
 
-def test_twenty_thousand_results_take_a_few_statements_a_batch(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_twenty_thousand_results_take_a_few_statements_a_batch(database, monkeypatch):
     count = 20_000
     facts = (result(i, samples={"step": [i, i + 1, i + 2]}) for i in range(count))
     write(database.journals, "r", *facts)
@@ -350,9 +342,7 @@ class Done:
         return self._rows
 
 
-def test_a_kill_between_any_two_statements_loses_and_doubles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_between_any_two_statements_loses_and_doubles_nothing(tmp_path, monkeypatch):
     """The files are copied around every statement, as a kill would leave them."""
     home, pictures = tmp_path / "home", tmp_path / "pictures"
     home.mkdir()
@@ -394,9 +384,7 @@ def test_a_kill_between_any_two_statements_loses_and_doubles_nothing(
     assert seen == {4, 12}
 
 
-def test_what_was_read_is_durable_before_it_is_committed(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_read_is_durable_before_it_is_committed(database, monkeypatch):
     """Else a power cut could keep a result here that its journal never had."""
     for run in ("r", "s"):
         write(database.journals, run, result(0, run))
@@ -441,7 +429,7 @@ except StoreError as error:
 """
 
 
-def test_a_full_disk_is_one_sentence_and_loses_nothing(database: Database) -> None:
+def test_a_full_disk_is_one_sentence_and_loses_nothing(database):
     database.ensure()
     samples = {"step": [i * 7919**3 % 10**9 for i in range(2000)]}
     write(database.journals, "r", *(result(i, samples=samples) for i in range(40)))
@@ -457,7 +445,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(database: Database) -> No
     assert database.fill().results == 40
 
 
-def test_a_running_journal_is_filled_as_far_as_it_is(database: Database) -> None:
+def test_a_running_journal_is_filled_as_far_as_it_is(database):
     with Journal.create(database.journals, "r") as journal:
         for number in range(3):
             journal.append(result(number))
@@ -465,7 +453,7 @@ def test_a_running_journal_is_filled_as_far_as_it_is(database: Database) -> None
     assert ids(database) == ["r-0", "r-1", "r-2"]
 
 
-def test_a_result_with_other_samples_than_it_says_is_refused_alone(tmp_path: Path) -> None:
+def test_a_result_with_other_samples_than_it_says_is_refused_alone(tmp_path):
     """Of an old journal the rest comes in; what did not is said, and stays to be asked for."""
     database = Database(tmp_path / "a.duckdb")
     database.ensure()

@@ -21,7 +21,7 @@ def facts_of(path: Path) -> list[str]:
     return [fact.id for fact in read(path)]
 
 
-def test_what_is_appended_is_read_back_exactly(tmp_path: Path) -> None:
+def test_what_is_appended_is_read_back_exactly(tmp_path):
     facts = [started(), *(result(i, message=text) for i, text in enumerate(NASTY))]
     facts.append(Fact("plugin_kind", "é\ud800", {"deep": [{"x": [1, None, True, 0.1, 1e-300]}]}))
     with Journal.create(tmp_path / "deep" / "down", "r") as journal:
@@ -31,16 +31,14 @@ def test_what_is_appended_is_read_back_exactly(tmp_path: Path) -> None:
     assert read(journal.path) == facts
 
 
-def test_a_line_is_its_crc_and_canonical_json(tmp_path: Path) -> None:
+def test_a_line_is_its_crc_and_canonical_json(tmp_path):
     assert encode(Fact("k", "i", {"b": 1, "a": "é"})) == (
         b'be24e024 {"body":{"a":"\\u00e9","b":1},"id":"i","kind":"k","version":1}\n'
     )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), object()])
-def test_what_json_cannot_hold_is_refused_and_leaves_no_trace(
-    tmp_path: Path, value: object
-) -> None:
+def test_what_json_cannot_hold_is_refused_and_leaves_no_trace(tmp_path, value):
     with Journal.create(tmp_path, "r") as journal:
         with pytest.raises(StoreError, match="cannot be stored"):
             journal.append(result(0, latency_mean_ms=value))
@@ -48,7 +46,7 @@ def test_what_json_cannot_hold_is_refused_and_leaves_no_trace(
     assert facts_of(journal.path) == ["r-1"]
 
 
-def test_a_run_has_one_journal_and_resuming_needs_one(tmp_path: Path) -> None:
+def test_a_run_has_one_journal_and_resuming_needs_one(tmp_path):
     Journal.create(tmp_path, "r").close()
     with pytest.raises(SurroundingsError, match="has a journal already"):
         Journal.create(tmp_path, "r")
@@ -57,12 +55,12 @@ def test_a_run_has_one_journal_and_resuming_needs_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["", "../r", "a/b", ".r", "a\\b", "c:d", "a\0"])
-def test_a_run_id_never_leaves_the_folder(tmp_path: Path, run_id: str) -> None:
+def test_a_run_id_never_leaves_the_folder(tmp_path, run_id):
     with pytest.raises(SurroundingsError, match="not a run's id"):
         journal_path(tmp_path, run_id)
 
 
-def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
+def test_one_process_writes_at_a_time(tmp_path):
     with Journal.create(tmp_path, "r") as journal:
         journal.append(result(0))
         with pytest.raises(SurroundingsError, match="Another process is writing run r"):
@@ -73,7 +71,7 @@ def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
     assert facts_of(journal.path) == ["r-0", "r-1"]
 
 
-def test_every_possible_torn_tail_is_cut_and_kept(tmp_path: Path) -> None:
+def test_every_possible_torn_tail_is_cut_and_kept(tmp_path):
     first, second = encode(result(0)), encode(result(1))
     path = tmp_path / "r.jsonl"
     for length in range(1, len(second)):
@@ -85,7 +83,7 @@ def test_every_possible_torn_tail_is_cut_and_kept(tmp_path: Path) -> None:
         assert (tmp_path / f"r.torn-{length}").read_bytes() == second[:length]
 
 
-def test_a_torn_tail_of_zeros_or_garbage_with_breaks_is_cut(tmp_path: Path) -> None:
+def test_a_torn_tail_of_zeros_or_garbage_with_breaks_is_cut(tmp_path):
     path = tmp_path / "r.jsonl"
     for number, garbage in enumerate([b"\0" * 100, b"x\ny\n", b"\n", b"deadbeef {}\n"], 1):
         path.write_bytes(encode(result(0)) + garbage)
@@ -94,7 +92,7 @@ def test_a_torn_tail_of_zeros_or_garbage_with_breaks_is_cut(tmp_path: Path) -> N
         assert (tmp_path / f"r.torn-{number}").read_bytes() == garbage
 
 
-def test_a_damaged_line_is_reported_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_the_others_stay(tmp_path):
     lines = [encode(result(i)) for i in range(4)]
     lines[1] = lines[1].replace(b"bert", b"tref")
     path = tmp_path / "r.jsonl"
@@ -108,7 +106,7 @@ def test_a_damaged_line_is_reported_and_the_others_stay(tmp_path: Path) -> None:
     assert scan(path).corrupt == (2,)
 
 
-def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_is_noticed(tmp_path):
     line = encode(Fact(RESULT, "i", {"a": 1}))
     path = tmp_path / "r.jsonl"
     for position in range(len(line) - 1):
@@ -119,7 +117,7 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
             assert len(scan(path).lines) == 1, (position, bit)
 
 
-def test_a_scan_goes_on_where_another_ended(tmp_path: Path) -> None:
+def test_a_scan_goes_on_where_another_ended(tmp_path):
     path = tmp_path / "r.jsonl"
     bad = b"00000000 {}\n"
     path.write_bytes(encode(result(0)) + bad)
@@ -131,7 +129,7 @@ def test_a_scan_goes_on_where_another_ended(tmp_path: Path) -> None:
     assert after.end == path.stat().st_size
 
 
-def test_facts_of_a_newer_version_are_recognised(tmp_path: Path) -> None:
+def test_facts_of_a_newer_version_are_recognised(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_bytes(encode(result(0)))
     assert not scan(path).newer
@@ -145,9 +143,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("operation", "code"), FAILURES)
-def test_a_failed_append_leaves_the_journal_usable(
-    tmp_path: Path, operation: str, code: int
-) -> None:
+def test_a_failed_append_leaves_the_journal_usable(tmp_path, operation, code):
     with Journal.create(tmp_path, "r", Failing(operation, 1, code)) as journal:
         journal.append(result(0))
         with pytest.raises(SurroundingsError) as caught:
@@ -159,7 +155,7 @@ def test_a_failed_append_leaves_the_journal_usable(
     assert facts_of(journal.path) == ["r-0", "r-1", "r-2"]
 
 
-def test_a_failed_append_that_cannot_be_cut_is_cut_by_the_next(tmp_path: Path) -> None:
+def test_a_failed_append_that_cannot_be_cut_is_cut_by_the_next(tmp_path):
     class Both(Failing):
         """The write fails, and so does the cut after it."""
 
@@ -178,7 +174,7 @@ def test_a_failed_append_that_cannot_be_cut_is_cut_by_the_next(tmp_path: Path) -
     assert facts_of(journal.path) == ["r-0", "r-1"]
 
 
-def test_no_room_says_so(tmp_path: Path) -> None:
+def test_no_room_says_so(tmp_path):
     with (
         Journal.create(tmp_path, "r", Failing("write", 0, errno.ENOSPC)) as journal,
         pytest.raises(SurroundingsError, match=r"no room left .* Free some space"),
@@ -186,7 +182,7 @@ def test_no_room_says_so(tmp_path: Path) -> None:
         journal.append(result(0))
 
 
-def test_a_creation_that_fails_may_be_tried_again(tmp_path: Path) -> None:
+def test_a_creation_that_fails_may_be_tried_again(tmp_path):
     class NoFolderSync(Files):
         def sync_folder(self, path: Path) -> None:
             raise OSError(errno.EIO, "gone")
@@ -198,7 +194,7 @@ def test_a_creation_that_fails_may_be_tried_again(tmp_path: Path) -> None:
     assert facts_of(journal.path) == ["r-0"]
 
 
-def test_a_journal_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
+def test_a_journal_folder_that_cannot_be_made_says_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SurroundingsError, match="something else is in the way"):
         Journal.create(tmp_path / "file", "r")
@@ -206,7 +202,7 @@ def test_a_journal_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
         Journal.create(Path("/proc/journal"), "r")
 
 
-def test_power_cuts_lose_and_double_nothing_announced(tmp_path: Path) -> None:
+def test_power_cuts_lose_and_double_nothing_announced(tmp_path):
     """Creation and appends, cut at every operation; then the run goes on."""
     announced: list[str] = []
     wanted = [started(), result(0), result(1)]
@@ -241,7 +237,7 @@ def test_power_cuts_lose_and_double_nothing_announced(tmp_path: Path) -> None:
     assert cuts >= 40
 
 
-def test_power_cuts_while_a_torn_tail_is_cut(tmp_path: Path) -> None:
+def test_power_cuts_while_a_torn_tail_is_cut(tmp_path):
     torn = encode(result(1))[:-9]
     fresh = iter(range(10**6))
 
@@ -275,7 +271,7 @@ with Journal.create(Path(sys.argv[1]), "r") as journal:
 """
 
 
-def test_a_killed_writer_leaves_everything_announced(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_everything_announced(tmp_path):
     for wait_for in ("0", "7", "20"):
         folder = tmp_path / wait_for
         with subprocess.Popen(

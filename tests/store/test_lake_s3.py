@@ -56,9 +56,7 @@ def bucket() -> Iterator[str]:
     server.stop()
 
 
-def test_several_that_write_into_a_bucket_lose_and_double_nothing(
-    bucket: str, tmp_path: Path
-) -> None:
+def test_several_that_write_into_a_bucket_lose_and_double_nothing(bucket, tmp_path):
     """Fewer than in `test_lake`: most of what each takes are the imports of a bucket's client."""
     place = RemotePlace(f"{bucket}/runs")
     writers = [
@@ -79,7 +77,7 @@ def test_several_that_write_into_a_bucket_lose_and_double_nothing(
     assert ids(Lake(tmp_path / "later" / "m.duckdb", place=place)) == found
 
 
-def test_samples_and_runs_come_back_from_a_bucket(bucket: str, tmp_path: Path) -> None:
+def test_samples_and_runs_come_back_from_a_bucket(bucket, tmp_path):
     place = RemotePlace(f"{bucket}/another")
     one, other = (Lake(tmp_path / n / "m.duckdb", place=place) for n in ("one", "other"))
     assert not other.there
@@ -90,7 +88,7 @@ def test_samples_and_runs_come_back_from_a_bucket(bucket: str, tmp_path: Path) -
     assert other.results(samples=True)[0]["samples"]
 
 
-def test_a_bucket_that_is_not_there_is_said(bucket: str, tmp_path: Path) -> None:
+def test_a_bucket_that_is_not_there_is_said(bucket, tmp_path):
     place = RemotePlace(bucket.replace(BUCKET, "nosuch"))
     with pytest.raises(StoreError, match="s3://nosuch"):
         Lake(tmp_path / "m.duckdb", place=place).ensure()

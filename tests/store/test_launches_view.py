@@ -53,28 +53,24 @@ def launch(number: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("changes", "reason"), CASES, ids=lambda one: str(one)[:50])
-def test_each_reason(
-    changes: dict[str, Any], reason: UnusableReason | None, tmp_path: Path
-) -> None:
+def test_each_reason(changes, reason, tmp_path):
     assert reasons(tmp_path / "a.duckdb", [launch(**changes)]) == [(reason is None, reason)]
 
 
 @pytest.mark.parametrize(("failed", "usable"), [(0, True), (1, True), (2, False)])
-def test_launches_left_of_mostly_failed_ones_are_unusable(
-    failed: int, usable: bool, tmp_path: Path
-) -> None:
+def test_launches_left_of_mostly_failed_ones_are_unusable(failed, usable, tmp_path):
     lost = [launch(number, status="failed", reason="crash") for number in range(failed)]
     found = reasons(tmp_path / "a.duckdb", [*lost, launch(failed)])
     assert found[-1] == (usable, None if usable else UnusableReason.MOST_LAUNCHES_FAILED)
 
 
-def test_wrong_outputs_of_a_launch_are_those_of_its_configuration(tmp_path: Path) -> None:
+def test_wrong_outputs_of_a_launch_are_those_of_its_configuration(tmp_path):
     wrong = launch(0, status="failed", reason="wrong_outputs")
     found = reasons(tmp_path / "a.duckdb", [wrong, launch(1), launch(2, case_id="d")])
     wrong_outputs = (False, UnusableReason.WRONG_OUTPUTS)
     assert found == [wrong_outputs, wrong_outputs, (True, None)]
 
 
-def test_every_reason_is_tested() -> None:
+def test_every_reason_is_tested():
     tested = {reason for _, reason in CASES} | {UnusableReason.MOST_LAUNCHES_FAILED}
     assert tested == {*UnusableReason, None}

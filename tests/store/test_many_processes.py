@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from accelbench.store.database import Database
 
@@ -57,7 +56,7 @@ def finish(processes: list[subprocess.Popen[str]]) -> None:
     assert [process.returncode for process in processes] == [0] * len(processes), errors
 
 
-def test_writers_and_readers_at_once(tmp_path: Path) -> None:
+def test_writers_and_readers_at_once(tmp_path):
     path = tmp_path / "a.duckdb"
     Database(path).ensure()
     runs = ["p", "q", "r"]
@@ -68,7 +67,7 @@ def test_writers_and_readers_at_once(tmp_path: Path) -> None:
     assert Database(path).query("SELECT count(*) FROM benchmark_runs")[1] == [(3,)]
 
 
-def test_several_make_the_same_database(tmp_path: Path) -> None:
+def test_several_make_the_same_database(tmp_path):
     path = tmp_path / "a.duckdb"
     finish([start(FIRST, str(path)) for _ in range(4)])
     assert Database(path).status()["tables"]["benchmark_results"] == 0

@@ -84,7 +84,7 @@ USES: list[Callable[[Database], object]] = [
 ]
 
 
-def test_a_table_of_another_format_is_no_damaged_database(tmp_path: Path) -> None:
+def test_a_table_of_another_format_is_no_damaged_database(tmp_path):
     """DuckDB opens it as a view; the advice was to move it away."""
     path = tmp_path / "mine.csv"
     path.write_text("model,latency\nbert,2\n")
@@ -93,9 +93,7 @@ def test_a_table_of_another_format_is_no_damaged_database(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("spoil", "says"), BAD, ids=[bad[0].__name__ for bad in BAD])
-def test_what_is_not_ours_is_refused_by_every_use_and_left_alone(
-    tmp_path: Path, spoil: Callable[[Path], None], says: str
-) -> None:
+def test_what_is_not_ours_is_refused_by_every_use_and_left_alone(tmp_path, spoil, says):
     path = tmp_path / "bad.duckdb"
     spoil(path)
     good = Database(tmp_path / "good.duckdb")
@@ -117,7 +115,7 @@ def test_what_is_not_ours_is_refused_by_every_use_and_left_alone(
     assert (database.journals / "r.jsonl").read_bytes() == encode(result(0))
 
 
-def test_a_foreign_log_is_not_worked_into_its_file(tmp_path: Path) -> None:
+def test_a_foreign_log_is_not_worked_into_its_file(tmp_path):
     """A file that its program left with a log keeps both, byte for byte."""
     path = tmp_path / "theirs.duckdb"
     foreign(path)
@@ -136,7 +134,7 @@ def test_a_foreign_log_is_not_worked_into_its_file(tmp_path: Path) -> None:
     assert (path.read_bytes(), log.read_bytes()) == (database, kept)
 
 
-def test_no_database_names_what_makes_one(tmp_path: Path) -> None:
+def test_no_database_names_what_makes_one(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     for use in (Database.status, Database.results, lambda d: d.query("SELECT 1")):
         with pytest.raises(StoreError, match=r"There is no database at .* `accelbench db init`"):
@@ -145,14 +143,14 @@ def test_no_database_names_what_makes_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []  # looking made nothing
 
 
-def test_an_empty_file_counts_as_no_database(tmp_path: Path) -> None:
+def test_an_empty_file_counts_as_no_database(tmp_path):
     path = tmp_path / "a.duckdb"
     path.touch()
     Database(path).ensure()
     assert Database(path).status()["tables"]["benchmark_results"] == 0
 
 
-def test_places_that_cannot_be_written_say_so(tmp_path: Path) -> None:
+def test_places_that_cannot_be_written_say_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="something else is in the way"):
         Database(tmp_path / "file" / "a.duckdb").ensure()
@@ -160,9 +158,7 @@ def test_places_that_cannot_be_written_say_so(tmp_path: Path) -> None:
         Database(Path("/proc/accelbench/a.duckdb")).ensure()
 
 
-def test_a_read_only_place_can_be_read_and_is_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_place_can_be_read_and_is_told_apart(tmp_path, monkeypatch):
     """Root may write anywhere, so the system's answer is stood in for."""
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
@@ -191,12 +187,12 @@ def test_a_read_only_place_can_be_read_and_is_told_apart(
         ('Could not write file "x": No space left on device', StoreError),
     ],
 )
-def test_duckdb_words_become_ours(words: str, kind: type[StoreError]) -> None:
+def test_duckdb_words_become_ours(words, kind):
     error = duck.explain_duck(duckdb.IOException(words), Path("x"))
     assert type(error) is kind
 
 
-def test_a_held_database_is_named_after_a_while(tmp_path: Path) -> None:
+def test_a_held_database_is_named_after_a_while(tmp_path):
     path = tmp_path / "a.duckdb"
     Database(path).ensure()
     with (
@@ -238,7 +234,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("sql", [*WRITES, *ELSEWHERE])
-def test_sql_reads_this_database_and_nothing_else(tmp_path: Path, sql: str) -> None:
+def test_sql_reads_this_database_and_nothing_else(tmp_path, sql):
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
@@ -249,7 +245,7 @@ def test_sql_reads_this_database_and_nothing_else(tmp_path: Path, sql: str) -> N
     assert (database.path.read_bytes(), sorted(tmp_path.iterdir())) == before
 
 
-def test_sql_does_not_reach_into_the_program(tmp_path: Path) -> None:
+def test_sql_does_not_reach_into_the_program(tmp_path):
     secret = pa.table({"a": [1]})  # DuckDB would find it by its name in the caller's frame
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
@@ -258,9 +254,7 @@ def test_sql_does_not_reach_into_the_program(tmp_path: Path) -> None:
     assert secret.num_rows == 1
 
 
-def test_a_time_with_a_zone_says_how_to_see_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_time_with_a_zone_says_how_to_see_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pytz", None)  # which DuckDB needs for these
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
@@ -269,16 +263,14 @@ def test_a_time_with_a_zone_says_how_to_see_it(
     assert len(database.query("SELECT now()::TIMESTAMP")[1]) == 1
 
 
-def test_sql_takes_parameters(tmp_path: Path) -> None:
+def test_sql_takes_parameters(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
     assert database.query("SELECT ? AS a, ? AS b", ["'; --", 2]) == (["a", "b"], [("'; --", 2)])
     assert database.query("") == ([], [])
 
 
-def test_a_file_that_is_being_written_is_looked_at_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_being_written_is_looked_at_again(tmp_path, monkeypatch):
     """What a reader met on a loaded machine: the header is there before the blocks are."""
     path, looks = tmp_path / "a.duckdb", []
     Database(path).ensure()

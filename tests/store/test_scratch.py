@@ -1,23 +1,19 @@
 """The conductor's folder: gone after a clean end, swept after a kill, never while it is used."""
 
-from __future__ import annotations
-
 from pathlib import Path
-
-import pytest
 
 from accelbench.store import files
 from accelbench.store.files import ALIVE, Scratch, sweep
 
 
-def test_closing_removes_it_with_everything_in_it(tmp_path: Path) -> None:
+def test_closing_removes_it_with_everything_in_it(tmp_path):
     made = Scratch(tmp_path)
     (made.folder / "worker-1.log").write_text("x")
     made.close()
     assert not list(tmp_path.iterdir())
 
 
-def test_one_in_use_is_left_alone(tmp_path: Path) -> None:
+def test_one_in_use_is_left_alone(tmp_path):
     first = Scratch(tmp_path)
     second = Scratch(tmp_path)
     assert not sweep(tmp_path)
@@ -27,7 +23,7 @@ def test_one_in_use_is_left_alone(tmp_path: Path) -> None:
     second.close()
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     left = tmp_path / "accelbench-killed"
     left.mkdir()
     (left / ALIVE).touch()  # nobody holds a lock in it
@@ -38,7 +34,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     made.close()
 
 
-def test_folders_that_are_not_of_this_kind_are_left_alone(tmp_path: Path) -> None:
+def test_folders_that_are_not_of_this_kind_are_left_alone(tmp_path):
     mine = tmp_path / "accelbench-results"
     mine.mkdir()
     (mine / "precious").write_text("x")
@@ -49,9 +45,7 @@ def test_folders_that_are_not_of_this_kind_are_left_alone(tmp_path: Path) -> Non
     assert starting.exists()
 
 
-def test_a_place_too_long_for_a_socket_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_too_long_for_a_socket_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path / ("x" * 100)))
     assert files._base() == Path("/tmp")
     monkeypatch.setattr(files.tempfile, "tempdir", "/var/tmp")

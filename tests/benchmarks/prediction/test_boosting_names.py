@@ -1,7 +1,5 @@
 """Boosting over columns of names: as many as there are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("names", [40, 200, 400])
-def test_a_column_of_many_names_is_learned_from(names: int) -> None:
+def test_a_column_of_many_names_is_learned_from(names):
     rng = np.random.default_rng(0)
     column = np.repeat(np.arange(names), 12).astype(float)
     target = np.where(column % 2 > 0, 1.0, -1.0) + rng.normal(0, 0.01, len(column))

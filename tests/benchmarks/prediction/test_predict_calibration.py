@@ -30,13 +30,13 @@ def cells(*configurations: TableConfiguration) -> Cells:
     )  # fmt: skip
 
 
-def test_a_model_and_a_card_that_are_new_are_off_by_both() -> None:
+def test_a_model_and_a_card_that_are_new_are_off_by_both():
     """Half a logarithm was taken for both, whatever new models were off by."""
     found = Calibration("cuda", {NEW_MODEL: 0.3, NEW_HARDWARE: 0.4})
     assert found.half_width(BOTH_NEW) == pytest.approx(0.5)
 
 
-def test_a_lone_cpu_says_less_of_others_than_a_card() -> None:
+def test_a_lone_cpu_says_less_of_others_than_a_card():
     """A new CPU's interval was as narrow as a new card's."""
     assert Calibration("cpu").half_width(NEW_HARDWARE) > 0.5
     assert Calibration("cuda").half_width(NEW_HARDWARE) < 0.3
@@ -45,14 +45,14 @@ def test_a_lone_cpu_says_less_of_others_than_a_card() -> None:
     )
 
 
-def test_devices_are_held_out_among_like_software() -> None:
+def test_devices_are_held_out_among_like_software():
     known = cells(configuration("RTX 4090"), configuration("RTX 3090", "torch 1.10 eager"))
     same = _reach(known, [configuration("RTX 5090")])
     older = _reach(known, [configuration("RTX 5090", "torch 2.4.0 inductor")])
     assert same < 10 < older
 
 
-def test_folds_part_families() -> None:
+def test_folds_part_families():
     columns = {"model": ["one"], "img_size": [224], "op_class": [CLASSES[0]],
                **{name: [4.0] for name in FIGURES}}  # fmt: skip
     table = GraphTable.of(graphs_of(columns))

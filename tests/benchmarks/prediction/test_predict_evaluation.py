@@ -39,7 +39,7 @@ def scores(tables: dict[str, Path], test: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("test", ["new_family", "new_card", "both_new"])
-def test_without_torch_and_scikit_learn(tables: dict[str, Path], fast: None, test: str) -> None:
+def test_without_torch_and_scikit_learn(tables, fast, test):
     found = scores(tables, test)
     assert found["methods"] == {"cuda": "ridge"}
     assert found["mdape"] < 20
@@ -48,7 +48,7 @@ def test_without_torch_and_scikit_learn(tables: dict[str, Path], fast: None, tes
     assert sum(one["n"] for one in found["per_hardware"].values()) == found["n"]
 
 
-def test_with_the_network(tables: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_the_network(tables, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setattr(graph_evaluation, "FOLDS", 2)
     monkeypatch.setattr(cross_fits, "FOLD_TREES", 20)
@@ -59,7 +59,7 @@ def test_with_the_network(tables: dict[str, Path], monkeypatch: pytest.MonkeyPat
     assert list(found["per_basis"]) == ["new model, new hardware"]
 
 
-def test_choosing_by_predictions_is_scored_too(tables: dict[str, Path], fast: None) -> None:
+def test_choosing_by_predictions_is_scored_too(tables, fast):
     found = scores(tables, "new_family")["regret"]
     assert found["choices"] == 0  # one configuration a card
     cards = found["any_device"]
@@ -69,15 +69,13 @@ def test_choosing_by_predictions_is_scored_too(tables: dict[str, Path], fast: No
     assert "regret" not in evaluate(request)
 
 
-def test_anchors_are_not_scored(tables: dict[str, Path], fast: None) -> None:
+def test_anchors_are_not_scored(tables, fast):
     without, with_three = scores(tables, "new_card"), scores(tables, "new_card", anchors=3)
     assert with_three["n"] == without["n"] - 3
     assert with_three["mdape"] < without["mdape"] + 1
 
 
-def test_measured_figures_of_the_test_table_only_score(
-    tables: dict[str, Path], fast: None, tmp_path: Path
-) -> None:
+def test_measured_figures_of_the_test_table_only_score(tables, fast, tmp_path):
     table = pq.read_table(tables["new_card"])
     doubled = pa.array(np.array(table["latency_ms"]) * 2)
     place = table.column_names.index("latency_ms")
@@ -88,23 +86,19 @@ def test_measured_figures_of_the_test_table_only_score(
     assert after["bias"] == pytest.approx((1 + before["bias"] / 100) * 50 - 100, abs=0.02)
 
 
-def test_rows_without_a_graph_are_predicted_from_counts(
-    tables: dict[str, Path], fast: None
-) -> None:
+def test_rows_without_a_graph_are_predicted_from_counts(tables, fast):
     found = evaluate(EvaluationRequest((tables["train"],), tables["new_family"]))
     assert found["methods"] == {"cuda": "ridge on tabular counts"} or "tabular" in str(found)
     assert found["n"] == 16
     assert found["mdape"] < 60
 
 
-def test_memory_is_predicted_from_counts(tables: dict[str, Path], fast: None) -> None:
+def test_memory_is_predicted_from_counts(tables, fast):
     request = EvaluationRequest((tables["train"],), tables["new_family"], target="memory")
     assert evaluate(request)["mdape"] < 15
 
 
-def test_hardware_without_facts_is_named(
-    tables: dict[str, Path], fast: None, tmp_path: Path
-) -> None:
+def test_hardware_without_facts_is_named(tables, fast, tmp_path):
     table = pq.read_table(tables["new_card"])
     place = table.column_names.index("hardware_name")
     other = tmp_path / "unheard.parquet"
@@ -123,12 +117,12 @@ def test_hardware_without_facts_is_named(
         ({"anchors": -1}, "0 or more"),
     ],
 )
-def test_what_is_refused(tables: dict[str, Path], change: dict[str, Any], says: str) -> None:
+def test_what_is_refused(tables, change, says):
     with pytest.raises(UsageError, match=says):
         scores(tables, "new_card", **change)
 
 
-def test_a_file_that_is_no_table_is_refused(tables: dict[str, Path], tmp_path: Path) -> None:
+def test_a_file_that_is_no_table_is_refused(tables, tmp_path):
     other = tmp_path / "text.parquet"
     with pytest.raises(UsageError, match=r"There is no file .*text\.parquet"):
         scores({**tables, "new_card": other}, "new_card")

@@ -55,9 +55,7 @@ def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("target", ["latency", "memory"])
-def test_empty_cells_of_known_devices(
-    rows: list[dict[str, Any]], tmp_path: Path, few_trees: None, target: str
-) -> None:
+def test_empty_cells_of_known_devices(rows, tmp_path, few_trees, target):
     pytest.importorskip("sklearn")
     out = set(np.random.default_rng(1).choice(len(rows), 40, replace=False).tolist())
     found = scores(rows, out, tmp_path, target=target)
@@ -66,7 +64,7 @@ def test_empty_cells_of_known_devices(
     assert found["mdape"] < 12
 
 
-def test_a_new_device_by_its_anchors(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_new_device_by_its_anchors(rows, tmp_path):
     out = {n for n, one in enumerate(rows) if one["hardware_name"] == "board 3"}
     without = scores(rows, out, tmp_path)
     anchored = scores(rows, out, tmp_path, anchors=8)
@@ -75,9 +73,7 @@ def test_a_new_device_by_its_anchors(rows: list[dict[str, Any]], tmp_path: Path)
     assert list(anchored["per_basis"]) == ["measured on other hardware"]
 
 
-def test_empty_cells_by_what_is_better_on_held_out_cells(
-    rows: list[dict[str, Any]], tmp_path: Path, few_trees: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_cells_by_what_is_better_on_held_out_cells(rows, tmp_path, few_trees, monkeypatch):
     pytest.importorskip("sklearn")
     monkeypatch.setattr(device_grid, "_SHIFT", 0.0)
     monkeypatch.setattr(device_grid, "_NOISE", 3.0)  # vectors say nothing any more
@@ -87,9 +83,7 @@ def test_empty_cells_by_what_is_better_on_held_out_cells(
     assert answer["mdape"] < 25
 
 
-def test_empty_cells_without_scikit_learn(
-    rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_cells_without_scikit_learn(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(grid_evaluation, "sklearn_is_here", lambda: False)
     out = set(np.random.default_rng(1).choice(len(rows), 40, replace=False).tolist())
     answer = scores(rows, out, tmp_path)
@@ -97,9 +91,7 @@ def test_empty_cells_without_scikit_learn(
     assert answer["mdape"] < 12
 
 
-def test_a_measured_cell_is_said_by_its_nearest_release(
-    rows: list[dict[str, Any]], tmp_path: Path, few_trees: None
-) -> None:
+def test_a_measured_cell_is_said_by_its_nearest_release(rows, tmp_path, few_trees):
     """Releases were averaged: half the way to a figure of a year ago."""
     dated = [
         {**each, "latency_ms": each["latency_ms"] * factor, "extra": json.dumps({"date": date})}
@@ -111,9 +103,7 @@ def test_a_measured_cell_is_said_by_its_nearest_release(
     assert answer["mdape"] == pytest.approx(1, abs=0.1)
 
 
-def test_settings_of_a_new_device_share_its_anchors(
-    rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_settings_of_a_new_device_share_its_anchors(rows, tmp_path):
     """Twice the threads take 0.6 of the time; a new board's settings were apart by 30 %."""
     settings = [
         {**each, "latency_ms": each["latency_ms"] * 0.6**doubling,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ def measurement(
     )
 
 
-def test_a_cell_is_the_level_of_its_item_at_the_offset_of_its_device() -> None:
+def test_a_cell_is_the_level_of_its_item_at_the_offset_of_its_device():
     values = {"a": 1.0, "b": 5.0, "c": 20.0, "d": 3.0}
     train = [
         measurement(model, device, value * factor)
@@ -50,14 +49,14 @@ def test_a_cell_is_the_level_of_its_item_at_the_offset_of_its_device() -> None:
     assert said.features.shape[0] == len(train) + 1
 
 
-def test_the_cell_itself_is_left_out_of_its_features() -> None:
+def test_the_cell_itself_is_left_out_of_its_features():
     train = [measurement(m, d, 2.0) for m in "abcd" for d in ("x", "y", "z")]
     changed = [measurement("a", "x", 2.0001), *train[1:]]
     before, after = neighbour_features(train, []), neighbour_features(changed, [])
     assert after.estimate[0] == pytest.approx(before.estimate[0], abs=1e-4)
 
 
-def test_a_near_release_counts_more_than_a_far_one() -> None:
+def test_a_near_release_counts_more_than_a_far_one():
     """A device that became three times faster was said to be something between."""
     train = [
         measurement(model, device, (30.0 if month == 0 and device == "x" else 10.0), month=month)
@@ -69,7 +68,7 @@ def test_a_near_release_counts_more_than_a_far_one() -> None:
     assert early > 1.4 * late
 
 
-def test_names_of_runtimes_and_precisions_that_are_one() -> None:
+def test_names_of_runtimes_and_precisions_that_are_one():
     names = {
         "torchscript_onnx_tflite": "tflite", "torchscript_onnx_qnn": "qnn", "qnn_dlc": "qnn",
         "torchscript_onnx": "onnx", "torchscript_onnx_ort": "onnx", "ncnn cpu": "ncnn cpu",
@@ -78,7 +77,7 @@ def test_names_of_runtimes_and_precisions_that_are_one() -> None:
     assert precision_of(measurement("a", "x", 1, precision="int8")) == "w8a8"
 
 
-def test_devices_that_share_nothing_are_at_the_typical_distance() -> None:
+def test_devices_that_share_nothing_are_at_the_typical_distance():
     rng = np.random.default_rng(0)
     level = rng.normal(0, 1, (60, 1)) + rng.normal(0, 0.1, (60, 4))
     level[:30, 3] = np.nan
@@ -89,7 +88,7 @@ def test_devices_that_share_nothing_are_at_the_typical_distance() -> None:
     assert apart[0, 3] == pytest.approx(np.median(apart[0, 1:3]), rel=0.8)
 
 
-def test_how_far_repeats_differ_is_told_by_jobs_that_differ() -> None:
+def test_how_far_repeats_differ_is_told_by_jobs_that_differ():
     copies = [measurement("a", "x", 1.0 + n, job="one", month=float(n)) for n in range(40)]
     assert MeasuredCells(copies).half_width == 0.05
     again = [
@@ -112,16 +111,14 @@ def ridge(monkeypatch: pytest.MonkeyPatch) -> None:
         ("both_new", "new model, new hardware"),
     ],
 )
-def test_rows_from_counts_say_what_is_new(
-    tmp_path: Path, ridge: None, test: str, basis: str
-) -> None:
+def test_rows_from_counts_say_what_is_new(tmp_path, ridge, test, basis):
     """Every row from counts was said to be a new model on known hardware."""
     tables = made_up(tmp_path)
     answer = evaluate(EvaluationRequest((tables["train"],), tables[test]))
     assert list(answer["per_basis"]) == [basis]
 
 
-def test_anchors_shift_what_counts_say_of_a_new_device(tmp_path: Path, ridge: None) -> None:
+def test_anchors_shift_what_counts_say_of_a_new_device(tmp_path, ridge):
     """Anchors did nothing for rows from counts."""
     tables = made_up(tmp_path)
     slow: Any = pq.read_table(tables["new_card"]).to_pylist()

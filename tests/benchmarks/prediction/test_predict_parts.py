@@ -1,7 +1,5 @@
 """The parts of a prediction, each by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -24,35 +22,35 @@ def some_graphs():
     return graphs_of({name: [row[name] for row in rows] for name in rows[0]})
 
 
-def test_a_device_is_found_by_what_its_driver_calls_it() -> None:
+def test_a_device_is_found_by_what_its_driver_calls_it():
     assert facts_of("NVIDIA GeForce RTX 4090") == facts_of("rtx 4090")
     assert facts_of("Intel(R) Core(TM) i9-10940X CPU @ 3.30GHz") == facts_of("Core i9-10940X")
     assert facts_of("12th Gen Intel(R) Core(TM) i7-12700H") == facts_of("Core i7-12700H")
     assert facts_of("a card of the year 2100") is None
 
 
-def test_efficient_cores_count_half() -> None:
+def test_efficient_cores_count_half():
     """All 14 cores of a hybrid CPU counted as wide ones."""
     hybrid = facts_of("Core i7-12700H")
     assert hybrid is not None
     assert hybrid.fp32 == pytest.approx(0.8 * (6 * 4.7 * 32 + 8 * 3.5 * 16) / 1e3)
 
 
-def test_facts_are_whole_and_named_once() -> None:
+def test_facts_are_whole_and_named_once():
     facts = known_devices()
     assert len(facts) >= 60
     assert all(min(one.half, one.fp32, one.bandwidth) > 0 and one.source for one in facts)
     assert all(facts_of(one.name) is one for one in facts)
 
 
-def test_pooled_shares_sum_to_one() -> None:
+def test_pooled_shares_sum_to_one():
     pooled = pooled_features(some_graphs())
     assert pooled.shares.shape == (len(FAMILIES), len(CLASSES))
     assert np.allclose(pooled.shares.sum(axis=1), 1)
     assert np.isfinite(pooled.values).all()
 
 
-def test_numpy_evaluates_what_torch_trained() -> None:
+def test_numpy_evaluates_what_torch_trained():
     torch = pytest.importorskip("torch")
     graphs = some_graphs()
     features = operator_features(graphs)
@@ -75,7 +73,7 @@ def test_numpy_evaluates_what_torch_trained() -> None:
         assert found == pytest.approx(expected[:, number], abs=1e-4)
 
 
-def test_training_twice_gives_the_same_weights() -> None:
+def test_training_twice_gives_the_same_weights():
     pytest.importorskip("torch")
     graphs = some_graphs()
     features = operator_features(graphs)
@@ -90,7 +88,7 @@ def test_training_twice_gives_the_same_weights() -> None:
     assert all(np.array_equal(first[name], second[name]) for name in first)
 
 
-def test_an_anchor_shifts_a_whole_device() -> None:
+def test_an_anchor_shifts_a_whole_device():
     rng = np.random.default_rng(1)
     inputs = ResidualInputs(
         rng.dirichlet(np.ones(4), 60), rng.normal(size=(60, 3)), np.zeros(60, dtype=np.int64),
@@ -105,7 +103,7 @@ def test_an_anchor_shifts_a_whole_device() -> None:
     assert deviation.mean() < 0.15
 
 
-def test_anchors_take_turns_among_configurations() -> None:
+def test_anchors_take_turns_among_configurations():
     """All anchors lay in the first of two configurations whose shares are alike."""
     rng = np.random.default_rng(3)
     shares = rng.dirichlet(np.ones(5), 50)
@@ -116,7 +114,7 @@ def test_anchors_take_turns_among_configurations() -> None:
     assert np.bincount(inputs.configuration[chosen]).tolist() == [5, 5]
 
 
-def test_anchors_are_models_that_were_measured_elsewhere() -> None:
+def test_anchors_are_models_that_were_measured_elsewhere():
     """An anchor on a model that is itself predicted says more of the model than of the device."""
     rng = np.random.default_rng(5)
     noise = np.where(np.arange(60) % 3 == 0, 0.1, 0.09)
@@ -126,7 +124,7 @@ def test_anchors_are_models_that_were_measured_elsewhere() -> None:
     assert (noise[choose_anchors(inputs, 10)] == 0.09).all()
 
 
-def test_anchors_tell_computing_from_memory() -> None:
+def test_anchors_tell_computing_from_memory():
     """Ten anchors gained nothing where a card's arithmetic and its memory erred apart."""
     rng = np.random.default_rng(4)
     shares = rng.dirichlet(np.full(6, 0.5), 300)
@@ -139,26 +137,26 @@ def test_anchors_tell_computing_from_memory() -> None:
     assert np.median(np.abs(truth - mean)) < 0.5 * np.median(np.abs(truth))
 
 
-def test_more_anchors_than_rows_are_all_rows() -> None:
+def test_more_anchors_than_rows_are_all_rows():
     inputs = ResidualInputs(
         np.eye(3), np.zeros((3, 1)), np.zeros(3, dtype=np.int64), np.full(3, 0.1)
     )
     assert list(choose_anchors(inputs, 10)) == [0, 1, 2]
 
 
-def test_quantiles_count_weights() -> None:
+def test_quantiles_count_weights():
     values = np.arange(1.0, 101.0)
     assert weighted_quantile(values, np.ones(100), 0.9) == 91
     assert np.isnan(weighted_quantile(np.zeros(0), np.zeros(0), 0.9))
 
 
-def test_a_large_family_does_not_drown_the_others() -> None:
+def test_a_large_family_does_not_drown_the_others():
     errors = np.concatenate([np.full(900, 0.01), np.full(40, 0.5)])
     families = ["large"] * 900 + [f"small {n}" for n in range(40)]
     assert half_width(errors, families) == 0.5
 
 
-def test_ridge_finds_a_linear_law() -> None:
+def test_ridge_finds_a_linear_law():
     rng = np.random.default_rng(2)
     features = np.column_stack([rng.normal(size=(200, 3)), rng.integers(0, 3, 200)])
     target = features[:, 0] * 2 + features[:, 3]
@@ -166,7 +164,7 @@ def test_ridge_finds_a_linear_law() -> None:
     assert np.abs(fit(features) - target).mean() < 0.3
 
 
-def test_scores_leave_anchors_out() -> None:
+def test_scores_leave_anchors_out():
     predictions = Predictions(
         np.log(np.array([1.1, 5.0, 2.0])), np.full(3, 0.2), ("a",) * 3,
         np.array([False, True, False]),
@@ -176,7 +174,7 @@ def test_scores_leave_anchors_out() -> None:
     assert found["coverage90"] == 50.0
 
 
-def test_boosting_takes_columns_of_which_nothing_is_known() -> None:
+def test_boosting_takes_columns_of_which_nothing_is_known():
     """A table without parameters ended in an error of scikit-learn's own."""
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(0)

@@ -37,7 +37,7 @@ def said(test: list[TableMeasurement], *values: float, half: float = 0.1) -> Pre
 TRAIN = table({EAGER: 10.0, COMPILED: 5.0}, {EAGER: 30.0, COMPILED: 16.0}, name="known")
 
 
-def test_the_constant_rule_takes_items_that_configurations_have_in_common() -> None:
+def test_the_constant_rule_takes_items_that_configurations_have_in_common():
     # Eager ran the large models alone: its mean is larger, and it is faster all the same.
     train = table(
         {EAGER: 9.0, COMPILED: 10.0}, {COMPILED: 1.0, HALF: 2.0}, {EAGER: 500.0, HALF: 1200.0}
@@ -46,14 +46,14 @@ def test_the_constant_rule_takes_items_that_configurations_have_in_common() -> N
     assert effects[EAGER] < effects[COMPILED] < effects[HALF]
 
 
-def test_a_configuration_that_was_never_measured_is_taken_for_the_nearest() -> None:
+def test_a_configuration_that_was_never_measured_is_taken_for_the_nearest():
     rule = ConstantRule.of(TRAIN, on_a_device)
     other = replace(COMPILED, hardware="another card")
     assert rule.of_configuration(other) == rule.effects[COMPILED]
     assert ConstantRule({}).of_configuration(other) == 0.0
 
 
-def test_regret_is_what_a_choice_takes_over_the_best() -> None:
+def test_regret_is_what_a_choice_takes_over_the_best():
     # The second model is one of few that eager suits better.
     test = table({EAGER: 20.0, COMPILED: 10.0}, {EAGER: 10.0, COMPILED: 15.0})
     found = regrets(TRAIN, test, said(test, 20.0, 10.0, 10.0, 15.0))
@@ -67,7 +67,7 @@ def test_regret_is_what_a_choice_takes_over_the_best() -> None:
     assert kinds["cuda"]["choices"] == 2
 
 
-def test_within_its_uncertainty_a_prediction_leaves_the_usual_choice() -> None:
+def test_within_its_uncertainty_a_prediction_leaves_the_usual_choice():
     half, rule = np.full(2, 0.5), np.array([0.0, 0.01])
     usual, faster = 0, 1
     barely = np.array([0.0, -0.9 * MARGIN * 0.5])
@@ -76,13 +76,13 @@ def test_within_its_uncertainty_a_prediction_leaves_the_usual_choice() -> None:
     assert chosen_among(clearly, half, rule, known=True) == faster
 
 
-def test_of_configurations_that_were_never_measured_the_rule_is_a_part_of_the_choice() -> None:
+def test_of_configurations_that_were_never_measured_the_rule_is_a_part_of_the_choice():
     half, rule = np.full(2, 0.5), np.array([0.0, 0.1])
     assert chosen_among(np.array([0.0, -0.03]), half, rule, known=False) == 0
     assert chosen_among(np.array([0.0, -0.06]), half, rule, known=False) == 1
 
 
-def test_other_batches_devices_and_modes_are_other_choices() -> None:
+def test_other_batches_devices_and_modes_are_other_choices():
     card = replace(EAGER, hardware="another card")
     test = [
         row("m", EAGER, 10.0), row("m", COMPILED, 5.0, batch=16), row("m", card, 1.0),
@@ -97,7 +97,7 @@ def test_other_batches_devices_and_modes_are_other_choices() -> None:
     assert (devices["choices"], devices["mean"]) == (1, 0.0)  # one card against the other
 
 
-def test_anchors_and_rows_without_a_prediction_are_not_chosen_among() -> None:
+def test_anchors_and_rows_without_a_prediction_are_not_chosen_among():
     test = table({EAGER: 20.0, COMPILED: 10.0, HALF: 5.0})
     predictions = said(test, 20.0, 10.0, 5.0)
     predictions.anchor[2] = True

@@ -1,7 +1,5 @@
 """`accelbench doctor` as a command: its answer, its page, and what it imports."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

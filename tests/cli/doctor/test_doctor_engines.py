@@ -1,7 +1,5 @@
 """`accelbench doctor`: engines, platforms and browsers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -29,7 +27,8 @@ from accelbench.hardware.doctor.checks import browser, engine, examine, platform
 from accelbench.hardware.doctor.world import Finding, Health
 
 
-def test_an_engine_is_missing_well_or_broken(here):
+def test_engines(here):
+    # An engine is missing well or broken.
     assert engine(here, "fake", FakeRuntime()).remedy == "accelbench setup fake"
     assert engine(here, "fake", FakeRuntime(extra="")).remedy == "pip install fake"
     assert engine(here, "fake", FakeRuntime()).health is Health.MISSING
@@ -52,18 +51,14 @@ def test_an_engine_is_missing_well_or_broken(here):
     assert "--timeout" in slow.remedy
     mute = replace(there, command=answering("a banner"))
     assert engine(mute, "fake", FakeRuntime()).health is Health.BROKEN
-
-
-def test_a_runtime_that_cannot_be_loaded_is_broken_and_one_that_simulates_is_not_asked(here):
+    # A runtime that cannot be loaded is broken and one that simulates is not asked.
     point = EntryPoint("x", "y:Engine", ENGINES)
     error = PluginError(point, ImportError("no module y"))
     assert engine(here, "x", error).health is Health.BROKEN
     simulating = FakeRuntime(provenance=Provenance.SIMULATED)
     found = examine(replace(here, runtimes=lambda: [("scripted", simulating)]))
     assert not [one for group, one in found if group == "runtimes"]
-
-
-def test_each_engine_is_asked_by_its_name_and_within_the_time(here):
+    # Each engine is asked by its name and within the time.
     asked = []
 
     def command(args, seconds):
@@ -166,13 +161,13 @@ def test_the_command_knows_whether_a_browser_can_be_fetched(monkeypatch, fetchab
     assert world(None, 60.0).browser_remedy == remedy
 
 
-def test_a_browser_that_is_named_in_vain_is_to_be_mended(here):
+def test_browsers_and_runtimes(here):
+    # A browser that is named in vain is to be mended.
     found, _ = browser(replace(here, programs=Browsers(vain="there is no program at /x")))
     assert (found.health, found.said) == (Health.BROKEN, "there is no program at /x")
     assert "unset ACCELBENCH_BROWSER" in found.remedy
 
-
-def test_a_runtime_that_is_not_set_up_is_missing_and_not_asked_further(here):
+    # A runtime that is not set up is missing and not asked further.
     class NotSetUp(FakeRuntime):
         def ready(self):
             return Support(False, "not_set_up", "its engine has not been fetched", "fetch it")

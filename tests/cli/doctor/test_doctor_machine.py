@@ -1,7 +1,5 @@
 """`accelbench doctor`: Python, clock, processes, load, store and cache of a made-up machine."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -27,16 +25,15 @@ from accelbench.hardware.doctor.world import DoctorCheck, Health
 from accelbench.hardware.limits import ResourceLimits
 
 
-def test_a_machine_where_all_is_well_gets_a_yes(here):
+def test_a_machine(here):
+    # A machine where all is well gets a yes.
     found = examine(here)
     assert well(found)
     assert [one for _, one in found if one.health is Health.HINT] == []
     groups = [group for group, _ in found]
     assert groups == sorted(groups, key=GROUPS.index)
     assert set(groups) == set(GROUPS)
-
-
-def test_every_finding_that_is_not_well_says_what_mends_it(here):
+    # Every finding that is not well says what mends it.
     busy = replace(QUIET, load=(90.0, 1, 1), governor="powersave")
     ill = replace(
         installed(here, torch="1.0", ray="2.60", amdsmi="6.4"),
@@ -50,8 +47,7 @@ def test_every_finding_that_is_not_well_says_what_mends_it(here):
     assert {one.health for one in found} == set(Health)
     assert not [one for one in found if one.health is not Health.OK and not one.remedy]
 
-
-def test_a_check_that_fails_itself_is_broken_and_the_others_go_on(here):
+    # A check that fails itself is broken and the others go on.
     def die(world):
         raise ValueError("in pieces")
 
@@ -60,21 +56,16 @@ def test_a_check_that_fails_itself_is_broken_and_the_others_go_on(here):
     assert (broken.name, "in pieces" in broken.said) == ("a thing", True)
     assert not well(found)
     assert len(found) > len(CHECKS)
-
-
-# -- the machine
-
-
-def test_an_old_python_is_broken(here):
     assert only(checks.python(here)).health is Health.OK
     assert only(checks.python(replace(here, python=(3, 10, 9)))).health is Health.BROKEN
-
-
-def test_a_clock_with_coarse_steps_is_worth_knowing(here):
+    # A clock with coarse steps is worth knowing.
     assert only(checks.clock(here)).details["tick_ns"] == 50
     slow = iter(range(0, 10**12, 15_600_000))
     found = only(checks.clock(replace(here, clock_ns=lambda: next(slow))))
     assert (found.health, "15600 ms" in found.said) == (Health.HINT, True)
+
+
+# -- the machine
 
 
 @pytest.mark.parametrize(
@@ -90,19 +81,18 @@ def test_workers_that_cannot_be_forked_are_started_anew(here, answer, health):
     assert found.health is health
 
 
-def test_a_process_that_cannot_fork_its_child_is_broken(here):
+def test_forking(here):
     gone = replace(here, command=raising(ProbeTimeoutError("no answer within 20 s")))
     assert only(checks.isolation(gone)).health is Health.BROKEN
-
-
-def test_forking_is_really_tried():
+    # Forking is really tried.
     done = subprocess.run(
         [sys.executable, "-c", checks._FORKING], capture_output=True, timeout=60, check=True
     )
     assert json.loads(done.stdout)["fork"] is (sys.platform != "win32")
 
 
-def test_load_governor_and_turbo_are_hints_and_a_part_of_a_cpu_too(here):
+def test_load_stores_and_the_cache(here):
+    # Load governor and turbo are hints and a part of a cpu too.
     noisy = replace(
         here,
         look=lambda: replace(QUIET, load=(9.0, 9.0, 9.0), governor="powersave"),
@@ -114,9 +104,7 @@ def test_load_governor_and_turbo_are_hints_and_a_part_of_a_cpu_too(here):
     quota = replace(QUIET, limits=ResourceLimits(cpu_quota=1.5))
     assert only(checks.limits(replace(here, look=lambda: quota))).health is Health.HINT
     assert only(checks.limits(here)).said == "8 of 8 CPUs, all memory may be used"
-
-
-def test_a_store_is_made_kept_or_said_to_be_no_store(here):
+    # A store is made kept or said to be no store.
     assert only(checks.store(here)).health is Health.OK
     here.store.write_bytes(bytes(8) + b"DUCK" + bytes(100))
     assert only(checks.store(here)).health is Health.OK
@@ -125,9 +113,7 @@ def test_a_store_is_made_kept_or_said_to_be_no_store(here):
     assert only(checks.store(replace(here, store=here.store.parent))).health is Health.BROKEN
     below = replace(here, store=here.store / "deeper" / "x.duckdb")
     assert only(checks.store(below)).health is Health.BROKEN
-
-
-def test_the_cache_tells_its_size_and_a_disk_that_is_too_small(here):
+    # The cache tells its size and a disk that is too small.
     here.cache.path.mkdir()
     (here.cache.path / "model.onnx").write_bytes(bytes(1000))
     assert only(checks.cache(here)).details["bytes"] == 1000

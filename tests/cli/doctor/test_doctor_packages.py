@@ -1,7 +1,5 @@
 """`accelbench doctor`: extras, versions, and packages that clash."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -17,7 +15,8 @@ from accelbench.hardware.doctor.packages import meets, parse
 from accelbench.hardware.doctor.world import Health
 
 
-def test_extras_are_whole_absent_or_in_versions_they_were_not_made_for(here):
+def test_extras_and_requirements(here):
+    # Extras are whole absent or in versions they were not made for.
     found = packages.extras(installed(here, torch="2.13.0+cpu", jax="0.12.0"))
     assert healths(found) == {
         "accelbench itself": Health.OK,
@@ -28,9 +27,7 @@ def test_extras_are_whole_absent_or_in_versions_they_were_not_made_for(here):
     assert jax.said == "jax 0.12.0 where <0.12,>=0.7 is needed"
     assert jax.remedy == "accelbench setup jax"
     assert healths(packages.extras(here))["extra torch"] is Health.MISSING
-
-
-def test_what_packages_ask_of_each_other_is_held_against_what_is_there(here):
+    # What packages ask of each other is held against what is there.
     needs = {"torch": ["sympy>=1.13", "numpy<2; python_version < '3'", "setuptools; extra == 'x'"]}
     found = only(packages.metadata(installed(here, needs, torch="2.13", sympy="1.12")))
     assert found.health is Health.CLASH
@@ -59,7 +56,8 @@ def test_packages_that_overwrite_or_break_each_other_clash(here, there):
         assert only(packages.clashes(alone)).health is Health.OK
 
 
-def test_a_torch_that_does_not_fit_the_driver_is_worth_knowing(here):
+def test_torch_jax_and_metadata(here):
+    # A torch that does not fit the driver is worth knowing.
     driver = Records(__proc__driver__nvidia__version="NVRM 580")
     builds = {"2.13.0+cu128": (Health.HINT, Health.OK), "2.13.0+cpu": (Health.OK, Health.HINT)}
     for version, (without, with_driver) in builds.items():
@@ -67,13 +65,18 @@ def test_a_torch_that_does_not_fit_the_driver_is_worth_knowing(here):
         assert only(packages.torch_build(world)).health is without
         assert only(packages.torch_build(replace(world, files=driver))).health is with_driver
     assert packages.torch_build(here) == []
-
-
-def test_what_jax_brings_does_not_make_torch_a_build_for_cuda(here):
+    # What jax brings does not make torch a build for cuda.
     brought = {"torch": "2.13.0+cpu", "nvidia_cuda_runtime_cu12": "12.9"}
     assert only(packages.torch_build(installed(here, **brought))).health is Health.OK
     plain = {**brought, "torch": "2.13.0"}  # as it comes from PyPI, where only that tells
     assert only(packages.torch_build(installed(here, **plain))).health is Health.HINT
+    # A line of metadata is read with its extra.
+    one = parse("Torch.Audio[fast] (>=2.6,<3) ; extra == 'torch'")
+    assert (one.name, one.spec, one.extra, one.conditional) == (
+        "torch-audio", ">=2.6,<3", "torch", False,
+    )  # fmt: skip
+    assert parse("x>=1; python_version<'3.8'").conditional
+    assert parse("; nonsense") is None
 
 
 @pytest.mark.parametrize(
@@ -100,12 +103,3 @@ def test_what_jax_brings_does_not_make_torch_a_build_for_cuda(here):
 )
 def test_versions_meet_requirements_or_are_not_judged(version, spec, answer):
     assert meets(version, spec) is answer
-
-
-def test_a_line_of_metadata_is_read_with_its_extra():
-    one = parse("Torch.Audio[fast] (>=2.6,<3) ; extra == 'torch'")
-    assert (one.name, one.spec, one.extra, one.conditional) == (
-        "torch-audio", ">=2.6,<3", "torch", False,
-    )  # fmt: skip
-    assert parse("x>=1; python_version<'3.8'").conditional
-    assert parse("; nonsense") is None

@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from shells import Command, Here
 from stored_rows import store
 
 from accelbench.cli.main import COMMANDS
@@ -37,7 +35,7 @@ def _options(command: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_options(name: str) -> None:
+def test_options(name):
     found = _options(typer.main.get_command(import_module(COMMANDS[name][0]).app))
     held(f"options/{name}", json.loads(json.dumps(found, default=str)))
 
@@ -106,9 +104,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_documents(
-    name: str, stored: Path, command: Callable[..., Command], tmp_path: Path
-) -> None:
+def test_documents(name, stored, command, tmp_path):
     verb, *words = LINES[name]
     code, out, _ = command(verb)(*words, "--json", "--db", stored)
     document = json.loads(out.replace(str(tmp_path), "FOLDER"))
@@ -119,15 +115,13 @@ def test_documents(
     ("name", "words"),
     [("compare", ("compare", "--csv", "-")), ("matrix", ("matrix", "--format", "markdown"))],
 )
-def test_tables(
-    name: str, words: tuple[str, ...], stored: Path, command: Callable[..., Command]
-) -> None:
+def test_tables(name, words, stored, command):
     code, out, _ = command(words[0])(*words[1:], "--db", stored)
     rows = [*csv.reader(io.StringIO(out))] if name == "compare" else out.splitlines()
     held(f"tables/{name}", {"exit": code, "rows": without_prose(rows)})
 
 
-def test_exports(stored: Path, command: Callable[..., Command], tmp_path: Path) -> None:
+def test_exports(stored, command, tmp_path):
     assert command("db")("export", "all.csv", "--db", stored)[0] == 0
     rows = [*csv.reader((tmp_path / "all.csv").open(encoding="utf-8"))]
     held("tables/export", {"columns": rows[0], "rows": without_prose(rows[1:8])})
@@ -152,7 +146,7 @@ WRONG = {
 }
 
 
-def test_exit_codes_of_what_is_wrong(stored: Path, command: Callable[..., Command]) -> None:
+def test_exit_codes_of_what_is_wrong(stored, command):
     codes = {}
     for name, (verb, *words) in WRONG.items():
         code, out, err = command(verb)(*words)
@@ -169,7 +163,7 @@ _OF_THE_MOMENT = (
 )
 
 
-def test_a_run_of_a_script(shell: Here) -> None:
+def test_a_run_of_a_script(shell):
     """What a whole run leaves: its columns, which of them are filled, and what was asked."""
     done = shell(
         *("bert-tiny", "--framework", "scripted", "--hardware", "cpu", "--batch-sizes", "1,8"),

@@ -32,7 +32,8 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield "a scenario", replace(asked, scenario="offline")
 
 
-def test_identities() -> None:
+def test_identities():
+    # Identities.
     card = Device("cuda", "A card", memory_bytes=24 * 2**30, count=2)
     held(
         "identities",
@@ -45,9 +46,7 @@ def test_identities() -> None:
             for name, case in cases()
         },
     )
-
-
-def test_the_fingerprint_of_a_device() -> None:
+    # The fingerprint of a device.
     unit = Device("openvino", "A processor", unit="cpu", vendor="Intel", power_limit_watts=65.0)
     card = Device("cuda", "A card", memory_bytes=24 * 2**30, count=2)
     held("fingerprints", {one.name: one.fingerprint for one in (unit, card)})

@@ -75,7 +75,8 @@ def of_kind(findings: Findings, kind: FindingKind) -> list[StoreFinding]:
 FOUR = {"bert-tiny": 2.0, "gpt2-tiny": 1.5, "resnet-tiny": 1.8, "vit-tiny": 2.2}
 
 
-def test_an_engine_over_common_models_is_their_geometric_mean_with_its_interval() -> None:
+def test_engines_over_common_models():
+    # An engine over common models is their geometric mean with its interval.
     (finding,) = of_kind(found(engines(FOUR)), FindingKind.ENGINES)
     mean = math.exp(math.fsum(map(math.log, FOUR.values())) / 4)
     assert finding.value == pytest.approx(mean, rel=0.005)
@@ -85,15 +86,11 @@ def test_an_engine_over_common_models_is_their_geometric_mean_with_its_interval(
     assert "mean of 4 models, 95 % interval" in finding.sentence
     assert f"in no configuration is {QUICK} slower for certain" in finding.sentence
     assert len(finding.evidence) == 8
-
-
-def test_the_losers_are_named() -> None:
+    # The losers are named.
     many = {f"model-{n}": 1.8 + 0.02 * n for n in range(9)} | {"gpt2-tiny": 0.7}
     (finding,) = of_kind(found(engines(many)), FindingKind.ENGINES)
     assert finding.sentence.endswith("it is slower for certain on gpt2-tiny.")
-
-
-def test_the_winner_stands_first_whichever_engine_others_are_held_against() -> None:
+    # The winner stands first whichever engine others are held against.
     (finding,) = of_kind(
         found(engines({name: 1 / ratio for name, ratio in FOUR.items()})), FindingKind.ENGINES
     )
@@ -133,35 +130,29 @@ def test_the_winner_stands_first_whichever_engine_others_are_held_against() -> N
         ),
     ],
 )
-def test_no_engine_is_told_to_be_faster_where_it_is_not_known(rows: list[dict[str, Any]]) -> None:
+def test_no_engine_is_told_to_be_faster_where_it_is_not_known(rows):
     assert not of_kind(found(rows), FindingKind.ENGINES)
 
 
-def test_which_engine_cannot_be_told_is_never_sold_as_a_difference() -> None:
+def test_what_engines_of_few_or_imported_figures_say():
+    # Which engine cannot be told is never sold as a difference.
     (finding,) = of_kind(
         found(engines({"a": 1.4, "b": 0.7, "c": 1.3, "d": 0.75})), FindingKind.ENGINES
     )
     assert f"whether {QUICK} or {SLOW} is faster in general can't be told" in finding.sentence
     assert f"{QUICK} is faster for certain in 2 and slower in 2 of 4" in finding.sentence
     assert finding.importance < 50.0
-
-
-def test_imported_engines_are_said_to_be_imported() -> None:
+    # Imported engines are said to be imported.
     rows = engines(FOUR, provenance="imported", run_id="import-1")
     (finding,) = of_kind(found(rows), FindingKind.ENGINES)
     assert finding.sentence.endswith("(imported).")
-
-
-def test_single_figures_make_nothing_certain_and_say_so() -> None:
+    # Single figures make nothing certain and say so.
     rows = engines(FOUR | {"e": 0.9, "f": 2.0, "g": 2.1}, (1.0,), latency_ci_low_ms=None)
     for line in rows:
         line["latency_ci_high_ms"] = None
     (finding,) = of_kind(found(rows), FindingKind.ENGINES)
     assert finding.sentence.endswith("by single figures, slower on 1 model: e.")
-
-
-def test_two_runs_differ_as_a_whole_and_the_interval_has_it() -> None:
-    """Fifty models that agree say nothing of how another run of all of them would differ."""
+    # Fifty models that agree say nothing of how another run of all of them would differ.
     alike = {f"model-{n:02}": 1.03 + 0.0001 * n for n in range(50)}
     apart = [{**r, "run_id": f"of-{r['runtime']}"} for r in engines(alike)]
     (finding,) = of_kind(found(apart, histories(apart)), FindingKind.ENGINES)
@@ -175,7 +166,8 @@ def test_two_runs_differ_as_a_whole_and_the_interval_has_it() -> None:
 # -- best of a task
 
 
-def test_the_fastest_of_a_task_with_both_intervals_and_what_is_next() -> None:
+def test_the_fastest_of_a_task():
+    # The fastest of a task with both intervals and what is next.
     (finding,) = of_kind(found(engines({"bert-tiny": 2.0})), FindingKind.FASTEST)
     assert finding.sentence.startswith(
         "For sentence embedding (batch 1, seq 128), bert-tiny by onnxruntime on cpu in fp32 is the"
@@ -184,16 +176,12 @@ def test_the_fastest_of_a_task_with_both_intervals_and_what_is_next() -> None:
     assert "2.00× as fast as pytorch on cpu in fp32 (95 % interval 1.9" in finding.sentence
     assert finding.value == pytest.approx(2.0)
     assert {each.name.split()[1] for each in finding.evidence} == {f"{QUICK}/cpu", f"{SLOW}/cpu"}
-
-
-def test_what_cannot_be_told_from_the_next_is_not_called_the_fastest() -> None:
+    # What cannot be told from the next is not called the fastest.
     (finding,) = of_kind(found(engines({"bert-tiny": 1.1}, LOUD)), FindingKind.FASTEST)
     assert "has the lowest time of 2 configurations" in finding.sentence
     assert "whether it is faster than pytorch on cpu in fp32 can't be told" in finding.sentence
     assert "is the fastest" not in finding.sentence
-
-
-def test_of_one_configuration_nothing_is_the_fastest() -> None:
+    # Of one configuration nothing is the fastest.
     alone = found(launches(QUIET, 8.0, model="bert-tiny", runtime=SLOW))
     assert not alone.every
     assert alone.tasks[0].fastest is not None  # it is shown, and nothing is made of it
@@ -215,7 +203,7 @@ def test_of_one_configuration_nothing_is_the_fastest() -> None:
         pytest.param({"sequence_length": 8}, id="another-size"),
     ],
 )  # fmt: skip
-def test_nothing_unlike_is_the_fastest(changes: dict[str, Any]) -> None:
+def test_nothing_unlike_is_the_fastest(changes):
     here = [
         *launches(QUIET, 8.0, model="bert-tiny", runtime=SLOW),
         *launches(QUIET, 9.0, model="bert-tiny", runtime="jax"),
@@ -227,7 +215,7 @@ def test_nothing_unlike_is_the_fastest(changes: dict[str, Any]) -> None:
     assert best.point.row["runtime"] == SLOW
 
 
-def test_the_cheapest_is_by_cost_and_only_where_intervals_are_apart() -> None:
+def test_the_cheapest_is_by_cost_and_only_where_intervals_are_apart():
     card = {"hardware": "cuda", "device_name": "A card", "runtime": SLOW, "model": "bert-tiny"}
     here = {"runtime": SLOW, "model": "bert-tiny"}
     prices = Prices({"cpu": 1.0, "cuda": 4.0}, "USD", "prices.yaml")
@@ -259,27 +247,21 @@ def precisions(speed: float, error: float | None = 0.02, **changes: Any) -> list
     ]
 
 
-def test_a_lower_precision_brings_and_costs() -> None:
+def test_what_a_lower_precision_brings():
+    # A lower precision brings and costs.
     (finding,) = of_kind(found(precisions(1.5)), FindingKind.PRECISION)
     assert finding.value == pytest.approx(1.5)
     assert finding.sentence.startswith("bf16 with pytorch on cpu is 1.50× as fast as fp32")
     assert finding.sentence.endswith("its outputs are off by 0.0200 at most.")
-
-
-def test_unverified_outputs_of_a_precision_are_told() -> None:
     (finding,) = of_kind(found(precisions(1.5, None)), FindingKind.PRECISION)
     assert finding.sentence.endswith("; its outputs were not verified.")
-
-
-def test_a_slower_precision_is_told_to_be_slower_and_one_of_one_model_is_of_it_alone() -> None:
+    # A slower precision is told to be slower and one of one model is of it alone.
     (slower,) = of_kind(found(precisions(0.5)), FindingKind.PRECISION)
     assert "is 0.500× as fast as fp32" in slower.sentence
     alone = [r for r in precisions(1.5) if r["model"] == "bert-tiny"]
     (finding,) = of_kind(found(alone), FindingKind.PRECISION)
     assert finding.sentence.startswith("bert-tiny (batch 1, seq 128) by pytorch on cpu is 1.47× as")
-
-
-def test_a_precision_without_its_full_one_beside_it_brings_nothing() -> None:
+    # A precision without its full one beside it brings nothing.
     assert not of_kind(
         found([r for r in precisions(1.5) if r["precision"] == "bf16"]), FindingKind.PRECISION
     )
@@ -288,7 +270,8 @@ def test_a_precision_without_its_full_one_beside_it_brings_nothing() -> None:
 # -- steadiness, failures, what is unmeasured
 
 
-def test_what_is_unsteady_is_counted_by_why_and_named() -> None:
+def test_what_is_unsteady_is_counted_and_named():
+    # What is unsteady is counted by why and named.
     rows = [
         *launches(QUIET, 8.0, model="bert-tiny", runtime=SLOW, quality="throttled"),
         *launches(QUIET, 8.0, model="gpt2-tiny", runtime=SLOW),
@@ -302,10 +285,7 @@ def test_what_is_unsteady_is_counted_by_why_and_named() -> None:
         "accelbench run bert-tiny --hardware cpu --framework pytorch --precision fp32"
         " --batch-sizes 1 --launches 5"
     )
-
-
-def test_a_sentence_that_counts_configurations_and_names_them_adds_up() -> None:
-    """A title leaves out threads: three configurations have one, and 5 was “A, B and 1 more”."""
+    # A title leaves out threads: three configurations have one, and 5 was “A, B and 1 more”.
     alike = [(str(threads), {"model": "bert-tiny", "threads": threads}) for threads in (1, 2, 4)]
     others = [(name, {"model": name}) for name in ("gpt2-tiny", "resnet-tiny", "vit-tiny")]
     rows = [
@@ -327,12 +307,12 @@ def test_a_sentence_that_counts_configurations_and_names_them_adds_up() -> None:
 @pytest.mark.parametrize(
     "changes", [{}, {"quality": "fixed"}, {"quality": "unsteady", "provenance": "imported"}]
 )
-def test_what_settled_or_is_of_others_is_not_unsteady(changes: dict[str, Any]) -> None:
+def test_what_settled_or_is_of_others_is_not_unsteady(changes):
     rows = launches(QUIET, 8.0, model="bert-tiny", runtime=SLOW, **changes)
     assert not of_kind(found(rows), FindingKind.UNSTEADY)
 
 
-def test_single_launches_are_counted_and_several_are_not() -> None:
+def test_single_launches_are_counted_and_several_are_not():
     (finding,) = of_kind(
         found(launches((1.0,), 8.0, model="bert-tiny", runtime=SLOW)), FindingKind.LAUNCHES
     )
@@ -343,7 +323,8 @@ def test_single_launches_are_counted_and_several_are_not() -> None:
 FAILED = {"status": "failed", "latency_mean_ms": None, "latency_p50_ms": None}
 
 
-def test_what_failed_is_grouped_by_why_and_what_answered_later_is_not_told() -> None:
+def test_what_failed_or_was_wrong_is_grouped_by_why():
+    # What failed is grouped by why and what answered later is not told.
     lost = {"reason": "unsupported_operator", "status": "failed", "model": "bert-tiny"}
     rows = [r | FAILED for r in launches(QUIET, 8.0, runtime=QUICK, **lost)]
     (finding,) = of_kind(found(rows), FindingKind.FAILURES)
@@ -356,9 +337,7 @@ def test_what_failed_is_grouped_by_why_and_what_answered_later_is_not_told() -> 
     assert not of_kind(found([*rows, *mended]), FindingKind.FAILURES)
     unsupported = [r | {"status": "unsupported"} for r in rows]
     assert not of_kind(found(unsupported), FindingKind.FAILURES)
-
-
-def test_wrong_outputs_are_a_finding_of_their_own() -> None:
+    # Wrong outputs are a finding of their own.
     rows = [
         r | {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
         for r in launches(QUIET, 1.0, model="bert-tiny", runtime=QUICK)
@@ -369,7 +348,8 @@ def test_wrong_outputs_are_a_finding_of_their_own() -> None:
     assert not of_kind(findings, FindingKind.FAILURES)
 
 
-def test_what_won_elsewhere_and_was_never_run_is_worth_measuring_with_the_command() -> None:
+def test_what_is_worth_measuring():
+    # What won elsewhere and was never run is worth measuring with the command.
     alone = launches(QUIET, 8.0, model="t5-tiny", runtime=SLOW)
     (finding,) = of_kind(found([*engines(FOUR), *alone]), FindingKind.UNMEASURED)
     assert "1 model was never run with onnxruntime on cpu (t5-tiny)" in finding.sentence
@@ -377,9 +357,7 @@ def test_what_won_elsewhere_and_was_never_run_is_worth_measuring_with_the_comman
     tried = [r | FAILED for r in launches(QUIET, 8.0, model="t5-tiny", runtime=QUICK)]
     assert not of_kind(found([*engines(FOUR), *alone, *tried]), FindingKind.UNMEASURED)
     assert not of_kind(found([*engines(FOUR)]), FindingKind.UNMEASURED)
-
-
-def test_nothing_is_worth_measuring_where_nothing_won() -> None:
+    # Nothing is worth measuring where nothing won.
     rows = engines({"a": 1.4, "b": 0.7, "c": 1.3, "d": 0.75})
     alone = launches(QUIET, 8.0, model="t5-tiny", runtime=SLOW)
     assert not of_kind(found([*rows, *alone]), FindingKind.UNMEASURED)
@@ -395,7 +373,8 @@ def then_and_now(change: float, times: tuple[float, ...] = (0.99, 1.0, 1.0, 1.0,
     return now, checked(now, before)
 
 
-def test_what_became_worse_is_first_with_the_verdicts_interval() -> None:
+def test_what_became_worse():
+    # What became worse is first with the verdicts interval.
     now, check = then_and_now(3.0)
     findings = found(now, check=check)
     first = findings.every[0]
@@ -404,16 +383,11 @@ def test_what_became_worse_is_first_with_the_verdicts_interval() -> None:
     assert "98 % interval" in first.sentence
     assert "+200.0%" in first.sentence
     assert first.command == "accelbench check --rerun"
-
-
-def test_what_may_be_noise_is_no_change() -> None:
+    # What may be noise is no change.
     now, check = then_and_now(1.02)
     (finding,) = of_kind(found(now, check=check), FindingKind.CHANGE)
     assert "became" not in finding.sentence
     assert finding.importance < 20.0
-
-
-def test_without_an_earlier_run_nothing_changed() -> None:
     now, _ = then_and_now(3.0)
     assert not of_kind(found(now), FindingKind.CHANGE)
 
@@ -421,19 +395,15 @@ def test_without_an_earlier_run_nothing_changed() -> None:
 # -- all together
 
 
-def test_at_the_top_no_kind_hides_the_others() -> None:
+def test_the_list_of_findings():
+    # At the top no kind hides the others.
     several = [StoreFinding(FindingKind.FASTEST, f"fast {n}", 75.0) for n in range(9)]
     other = StoreFinding(FindingKind.UNSTEADY, "unsteady", 45.0)
     kept = foremost([*several, other])
     assert [finding.sentence for finding in kept] == ["fast 0", "fast 1", "unsteady"]
-
-
-def test_an_empty_store_has_no_finding() -> None:
     assert found([]).every == []
     assert found([]).foremost == []
-
-
-def test_names_with_bad_intent_stand_escaped_in_sentences() -> None:
+    # Names with bad intent stand escaped in sentences.
     evil = "bert\u202etiny"
     findings = found(engines({evil: 2.0}))
     assert all("\u202e" not in finding.sentence for finding in findings.every)

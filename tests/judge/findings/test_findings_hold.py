@@ -41,7 +41,7 @@ def within(rows: Rows) -> Rows:
 
 
 @pytest.mark.parametrize("device", ["A processor", None])
-def test_a_launch_that_failed_last_takes_no_figure_from_the_others(device: str | None) -> None:
+def test_a_launch_that_failed_last_takes_no_figure_from_the_others(device):
     rows = at(launches(QUIET, 8.0, model="bert-tiny", device_name="A processor"), 1)
     last = FAILED | {"reason": "crash", "device_name": device}
     said = one([*rows[:-1], rows[-1] | last], FindingKind.FAILURES)
@@ -51,27 +51,26 @@ def test_a_launch_that_failed_last_takes_no_figure_from_the_others(device: str |
     assert "came to no figure" not in said
 
 
-def test_a_newer_run_in_which_every_launch_failed_has_no_figure() -> None:
+def test_what_fails_last_and_what_mends_it():
+    # A newer run in which every launch failed has no figure.
     rows = at(launches(QUIET, 8.0, model="bert-tiny", run_id="r1"), 1)
     later = [r | FAILED | {"reason": "crash", "run_id": "r2"} for r in at(rows, 2)]
     assert one([*rows, *later], FindingKind.FAILURES).startswith("1 configuration came to no")
+    # What failed before it had a device is mended by any.
+    case = {"model": "bert-tiny", "hardware": "cuda"}
+    lost = [r | FAILED | {"device_name": None} for r in at(launches(QUIET, 8.0, **case), 1)]
+    well = at(launches(QUIET, 8.0, **case, device_name="Card A", run_id="r2"), 2)
+    assert not of_kind(found([*lost, *well]), FindingKind.FAILURES)
 
 
 @pytest.mark.parametrize("first", [1, 3])
-def test_a_card_that_answers_later_does_not_mend_another(first: int) -> None:
+def test_a_card_that_answers_later_does_not_mend_another(first):
     case = {"model": "bert-tiny", "hardware": "cuda"}
     failed = FAILED | {"reason": "out_of_memory", "device_name": "Card B"}
     lost = [r | failed for r in at(launches(QUIET, 8.0, **case), first)]
     well = at(launches(QUIET, 8.0, **case, device_name="Card A"), 2)
     said = one(sorted([*lost, *well], key=lambda r: r["started_at"]), FindingKind.FAILURES)
     assert said.startswith("1 configuration came to no figure: 1 with")
-
-
-def test_what_failed_before_it_had_a_device_is_mended_by_any() -> None:
-    case = {"model": "bert-tiny", "hardware": "cuda"}
-    lost = [r | FAILED | {"device_name": None} for r in at(launches(QUIET, 8.0, **case), 1)]
-    well = at(launches(QUIET, 8.0, **case, device_name="Card A", run_id="r2"), 2)
-    assert not of_kind(found([*lost, *well]), FindingKind.FAILURES)
 
 
 # -- the fastest
@@ -83,7 +82,8 @@ PAIR = [
 ]
 
 
-def test_the_fastest_is_not_the_fastest_of_what_is_not_known_to_be_exact() -> None:
+def test_what_the_fastest_is_held_against():
+    # The fastest is not the fastest of what is not known to be exact.
     int8 = launches(
         QUIET,
         2.0,
@@ -96,10 +96,7 @@ def test_the_fastest_is_not_the_fastest_of_what_is_not_known_to_be_exact() -> No
     said = one([*PAIR, *int8], FindingKind.FASTEST)
     assert "is the fastest of 2 configurations" in said
     assert said.endswith("; not counted: 1 (outputs not verified).")
-
-
-def test_own_models_of_which_nobody_says_what_they_are_for_are_not_each_others_rivals() -> None:
-    """Each stands for itself, and an engine with its platform's name is named once."""
+    # Each stands for itself, and an engine with its platform's name is named once.
     own = {"task": None, "family": "unknown"}
     rows = [
         *launches(QUIET, 8.0, model="net.onnx", runtime=SLOW, **own),
@@ -109,31 +106,34 @@ def test_own_models_of_which_nobody_says_what_they_are_for_are_not_each_others_r
     said = one(rows, FindingKind.FASTEST)
     assert said.startswith("Of net.onnx (batch 1")
     assert ", openvino in fp32 is the fastest of 2 configurations" in said
-
-
-def test_what_is_not_alike_is_not_among_those_it_is_the_fastest_of() -> None:
+    # What is not alike is not among those it is the fastest of.
     other = launches(QUIET, 9.0, model="bert-tiny", runtime="openvino", weights_digest="others")
     said = one([*PAIR, *other], FindingKind.FASTEST)
     assert "is the fastest of 2 configurations" in said
     assert said.endswith("; not counted: 1 (not alike).")
 
 
-def test_one_that_is_known_roughly_may_be_the_fastest_however_slow_it_seems() -> None:
+def test_what_is_known_roughly():
+    # One that is known roughly may be the fastest however slow it seems.
     rough = launches((0.3, 1.0, 3.0), 8.5, model="bert-tiny", runtime="openvino")
     said = one([*PAIR, *rough], FindingKind.FASTEST)
     assert "has the lowest time of 3 configurations" in said
     assert said.endswith("; whether it is faster than openvino on cpu in fp32 can't be told.")
-
-
-def test_sizes_stand_with_their_models_where_these_have_others() -> None:
+    # Sizes stand with their models where these have others.
     short = launches(QUIET, 1.0, model="short", runtime=QUICK, sequence_length=32)
     said = one([*PAIR[:3], *short], FindingKind.FASTEST)
     assert said.startswith("For sentence embedding (batch 1), short (seq 32) by onnxruntime on")
     assert "as fast as bert-tiny (seq 128) by pytorch on cpu" in said
+    # A single launch is slower for certain only by more than launches differ.
+    many = {f"model-{n}": 1.8 + 0.02 * n for n in range(9)}
+    for ratio, named in ((0.95, False), (0.7, True)):
+        rows = within(engines(many | {"gpt2-tiny": ratio}, (1.0,)))
+        said = one(rows, FindingKind.ENGINES)
+        assert said.endswith("slower for certain on gpt2-tiny.") is named
 
 
 @pytest.mark.parametrize(("count", "seed"), [(1, 0), (1, 1), (1, 2), (1, 3), (3, 0)])
-def test_of_many_that_take_equally_long_none_is_the_fastest(count: int, seed: int) -> None:
+def test_of_many_that_take_equally_long_none_is_the_fastest(count, seed):
     """Launches differ by 3 %, the samples within each by half of one."""
     draw = random.Random(seed)
     rows: Rows = []
@@ -143,11 +143,3 @@ def test_of_many_that_take_equally_long_none_is_the_fastest(count: int, seed: in
     (task,) = best_of_tasks(points(within(rows)), Histories(), frozenset())
     assert task.fastest is not None
     assert not task.fastest.sure
-
-
-def test_a_single_launch_is_slower_for_certain_only_by_more_than_launches_differ() -> None:
-    many = {f"model-{n}": 1.8 + 0.02 * n for n in range(9)}
-    for ratio, named in ((0.95, False), (0.7, True)):
-        rows = within(engines(many | {"gpt2-tiny": ratio}, (1.0,)))
-        said = one(rows, FindingKind.ENGINES)
-        assert said.endswith("slower for certain on gpt2-tiny.") is named

@@ -29,7 +29,8 @@ def drawn(chart: str, *rows: dict[str, Any]) -> Picture:
     return made
 
 
-def test_bars_are_of_the_software_that_both_cards_ran() -> None:
+def test_bars_and_lines_are_of_one_software():
+    # Bars are of the software that both cards ran.
     made = drawn(
         "hardware-latency",
         card("RTX 3090", 12.0, OLD),
@@ -38,9 +39,7 @@ def test_bars_are_of_the_software_that_both_cards_ran() -> None:
     )
     assert [one["value"] for one in made.records] == [8.0, 12.0]
     assert "2.4" not in str(made.spec["concat"])
-
-
-def test_bars_of_other_software_say_which() -> None:
+    # Bars of other software say which.
     made = drawn(
         "hardware-latency",
         card("RTX 3090", 12.0, OLD),
@@ -50,9 +49,7 @@ def test_bars_of_other_software_say_which() -> None:
     names = str(made.spec["concat"])
     assert "RTX 4090 · compiled · torch 2.9" in names
     assert "RTX 3090 · not compiled · torch 2.4" in names
-
-
-def test_a_line_is_of_one_software() -> None:
+    # A line is of one software.
     made = drawn(
         "latency-by-batch",
         *(card("RTX 4090", 8.0 * n, OLD, batch_size=n) for n in (1, 2, 4)),
@@ -61,9 +58,19 @@ def test_a_line_is_of_one_software() -> None:
     assert [(one["batch"], one["value"]) for one in made.records] == [
         *((1, 8.0), (2, 16.0), (4, 32.0)),
     ]
+    # Most of what ran was the oldest, all of it useless, and each of its places has a better.
+    oldest = {"torch": "2.0", "cuda": "11.8"}
+    made = drawn(
+        "latency-by-batch",
+        *(card("RTX 4090", 9.0 * n, oldest, batch_size=n, quality="unusable") for n in (1, 2, 4)),
+        *(card("RTX 4090", 8.0 * n, OLD, batch_size=n) for n in (1, 2)),
+        card("RTX 4090", 28.0, NEW, batch_size=4),
+    )
+    assert [(one["batch"], one["value"]) for one in made.records] == [(1, 8.0), (2, 16.0)]
 
 
-def test_a_rate_or_a_percentile_is_on_no_axis_of_latencies() -> None:
+def test_rates_are_no_latencies():
+    # A rate or a percentile is on no axis of latencies.
     nothing = {"latency_p50_ms": None, "latency_mean_ms": None}
     rows = [
         row(**nothing, throughput=rate, hardware=name, device_name=name, scenario="offline")
@@ -72,9 +79,7 @@ def test_a_rate_or_a_percentile_is_on_no_axis_of_latencies() -> None:
     assert picture(CHARTS["hardware-latency"], Subject(points(rows))) is None
     made = drawn("hardware-throughput", *rows)
     assert sorted(one["value"] for one in made.records) == [100.0, 900.0]
-
-
-def test_a_rate_of_tokens_is_no_rival_of_one_of_images() -> None:
+    # A rate of tokens is no rival of one of images.
     made = drawn(
         "hardware-throughput",
         card("RTX 3090", 12.0, OLD, throughput=80.0, throughput_unit="images/s"),
@@ -85,15 +90,3 @@ def test_a_rate_of_tokens_is_no_rival_of_one_of_images() -> None:
         ("RTX 3090", 80.0),
         ("RTX 4090", 120.0),
     ]
-
-
-def test_a_line_is_of_software_of_which_something_is_drawn() -> None:
-    """Most of what ran was the oldest, all of it useless, and each of its places has a better."""
-    oldest = {"torch": "2.0", "cuda": "11.8"}
-    made = drawn(
-        "latency-by-batch",
-        *(card("RTX 4090", 9.0 * n, oldest, batch_size=n, quality="unusable") for n in (1, 2, 4)),
-        *(card("RTX 4090", 8.0 * n, OLD, batch_size=n) for n in (1, 2)),
-        card("RTX 4090", 28.0, NEW, batch_size=4),
-    )
-    assert [(one["batch"], one["value"]) for one in made.records] == [(1, 8.0), (2, 16.0)]

@@ -82,7 +82,7 @@ def seen(colour: str, matrix: Matrix) -> Colour:
     return oklab((red, green, blue))
 
 
-def test_the_simulation_itself_confuses_red_with_green_and_not_blue_with_yellow() -> None:
+def test_the_simulation_itself_confuses_red_with_green_and_not_blue_with_yellow():
     red, green, blue, yellow = "#c04020", "#6c7c20", "#2040e0", "#e0d020"
     for who in ("protanopes", "deuteranopes"):
         matrix = SEEN_BY[who]
@@ -92,7 +92,7 @@ def test_the_simulation_itself_confuses_red_with_green_and_not_blue_with_yellow(
 
 
 @pytest.mark.parametrize("who", SEEN_BY)
-def test_any_two_platforms_are_told_apart_by(who: str) -> None:
+def test_any_two_platforms_are_told_apart_by(who):
     near = {
         (one, other): round(distance, 3)
         for one, other in combinations(OURS, 2)
@@ -107,13 +107,13 @@ def test_any_two_platforms_are_told_apart_by(who: str) -> None:
 
 
 @pytest.mark.parametrize("hardware", OURS)
-def test_a_mark_stands_out_from_white_paper(hardware: str) -> None:
+def test_a_mark_stands_out_from_white_paper(hardware):
     red, green, blue = linear(colour_of(hardware))
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     assert 1.05 / (luminance + 0.05) >= LEAST_CONTRAST
 
 
-def test_every_platform_of_ours_declares_its_own() -> None:
+def test_every_platform_of_ours_declares_its_own():
     declared = {name: getattr(point.load(), "colour", None) for name, point in _ours()}
     assert None not in declared.values()
     assert len(set(declared.values())) == len(declared)
@@ -150,7 +150,7 @@ def registering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     colour_of.cache_clear()
 
 
-def test_the_example_of_a_plugin_declares_one_that_is_told_from_ours() -> None:
+def test_the_example_of_a_plugin_declares_one_that_is_told_from_ours():
     text = (ROOT / "examples" / "new-hardware" / "accelbench_hailo.py").read_text(encoding="utf-8")
     (declared,) = re.findall(r'^    colour = "(#[0-9a-f]{6})"', text, re.MULTILINE)
     assert all(
@@ -160,20 +160,18 @@ def test_the_example_of_a_plugin_declares_one_that_is_told_from_ours() -> None:
     )
 
 
-def test_a_plugin_s_colour_is_used(registering: Any) -> None:
+def test_colours_of_plugins(registering):
     registering(hailo=type("HailoDetector", (), {"colour": "#A0B0C0", "detect": None}))
     assert colour_of("hailo") == "#a0b0c0"
+    # A plugin that cannot be imported has a spare one.
+    registering(hailo=ModuleNotFoundError("hailo"))
+    assert colour_of("hailo") in common.SPARE
+    assert colour_of("nobody knows it") in common.SPARE
 
 
 @pytest.mark.parametrize(
     "declared", ["red", "#12345", "#1234567", None, 7, '"/><script>', "url(http://x)", "#12345g"]
 )
-def test_what_is_no_colour_is_never_drawn(registering: Any, declared: object) -> None:
+def test_what_is_no_colour_is_never_drawn(registering, declared):
     registering(hailo=type("HailoDetector", (), {"colour": declared, "detect": None}))
     assert colour_of("hailo") in common.SPARE
-
-
-def test_a_plugin_that_cannot_be_imported_has_a_spare_one(registering: Any) -> None:
-    registering(hailo=ModuleNotFoundError("hailo"))
-    assert colour_of("hailo") in common.SPARE
-    assert colour_of("nobody knows it") in common.SPARE

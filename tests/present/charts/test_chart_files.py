@@ -6,11 +6,9 @@ import json
 import re
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from chrome import Chrome
 from made_up_charts import HOSTILE, drawn, results, subject, subject_for
 from pages_shown import shown
 
@@ -31,13 +29,13 @@ def texts(svg: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_an_svg_is_xml_with_its_title(name: str) -> None:
+def test_an_svg_is_xml_with_its_title(name):
     said = texts(draw.svg(drawn(name).spec))
     assert CHARTS[name].title in said
 
 
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "trend"])
-def test_a_png_is_one_and_as_large_as_a_slide_needs(name: str) -> None:
+def test_a_png_is_one_and_as_large_as_a_slide_needs(name):
     found = draw.png(drawn(name).spec)
     assert found.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", found[16:24])
@@ -59,9 +57,7 @@ class Fontless:
         return getattr(self.real, name)
 
 
-def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(monkeypatch):
     engine = Fontless()
     assert drawable("bert-\u0436 \U0001f999 \u2713 <b> & 'c'", engine) == (
         "bert-\u0436 <U+1F999> \u2713 <b> & 'c'"
@@ -73,7 +69,8 @@ def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(
     assert "\U0001f999-7b" in texts(draw.svg(spec))  # its viewer may have such a font
 
 
-def test_a_simulated_bar_is_hatched_by_a_pattern_of_the_file_itself() -> None:
+def test_patterns_and_repeated_drawings():
+    # A simulated bar is hatched by a pattern of the file itself.
     found = ElementTree.fromstring(draw.svg(drawn("hardware-latency").spec))
     patterns = {one.get("id") for one in found.iter(f"{SVG}pattern")}
     named = {
@@ -83,9 +80,6 @@ def test_a_simulated_bar_is_hatched_by_a_pattern_of_the_file_itself() -> None:
     }
     assert named
     assert named <= patterns
-
-
-def test_drawing_the_same_twice_gives_the_same() -> None:
     spec = drawn("pareto").spec
     assert draw.svg(spec) == draw.svg(spec)
 
@@ -100,7 +94,7 @@ def hostile(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("names", list(zip(HOSTILE[::2], HOSTILE[1::2], strict=True)), ids=range(4))
 @pytest.mark.parametrize("name", CHARTS)
-def test_hostile_names_are_text_and_nothing_else(name: str, names: tuple[str, str]) -> None:
+def test_hostile_names_are_text_and_nothing_else(name, names):
     given = subject_for(name, names)
     svg = draw.svg(drawn(name, given).spec)
     tags = {one.tag.removeprefix(SVG) for one in ElementTree.fromstring(svg).iter()}
@@ -113,13 +107,12 @@ def test_hostile_names_are_text_and_nothing_else(name: str, names: tuple[str, st
     assert max(map(len, texts(svg))) < 200
 
 
-def test_a_hostile_name_is_shown_as_it_is_as_far_as_it_does_no_harm(hostile: str) -> None:
+def test_hostile_names_in_each_format(hostile):
+    # A hostile name is shown as it is as far as it does no harm.
     given = subject(names=(hostile, "bert-tiny"))
     said = texts(draw.svg(drawn("hardware-latency", given).spec))
     assert safe(hostile, 36) in [one.replace("\xa0", " ") for one in said]
-
-
-def test_a_hostile_name_of_everything_is_drawn_as_png(hostile: str) -> None:
+    # A hostile name of everything is drawn as png.
     rows = results(hostile)
     columns = ("hardware", "runtime", "precision", "device_name", "run_id", "architecture")
     rows += [{**row, **dict.fromkeys(columns, hostile)} for row in results(hostile)]
@@ -129,9 +122,7 @@ def test_a_hostile_name_of_everything_is_drawn_as_png(hostile: str) -> None:
     # A name is spelled alike in every chart: each is drawn in a quarter, each chart with two names.
     for name in names[HOSTILE.index(hostile) % 4 :: 4]:
         assert draw.png(drawn(name, given).spec).startswith(b"\x89PNG")
-
-
-def test_a_hostile_name_does_not_get_out_of_a_page(hostile: str) -> None:
+    # A hostile name does not get out of a page.
     page = draw.page(drawn("hardware-latency", subject(names=(hostile, "bert-tiny"))))
     assert "<script>alert" not in page
     assert page.count("<script>") == page.count("</script>") == 2
@@ -146,7 +137,7 @@ def addresses(text: str) -> Iterator[str]:
     return (one.group() for one in re.finditer(r"https?://[^\s\"'<>\\)`]+", text))
 
 
-def test_a_page_names_no_address_that_it_would_fetch() -> None:
+def test_a_page_names_no_address_that_it_would_fetch():
     page = draw.page(drawn("hardware-latency"))
     own = page.replace(draw._bundle(), "")
     assert set(addresses(own)) == {"https://vega.github.io/schema/vega-lite/v6.json"}
@@ -155,9 +146,7 @@ def test_a_page_names_no_address_that_it_would_fetch() -> None:
 
 
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "trend"])
-def test_a_page_draws_says_nothing_and_fetches_nothing(
-    tab: Chrome, name: str, tmp_path: Path
-) -> None:
+def test_a_page_draws_says_nothing_and_fetches_nothing(tab, name, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(draw.page(drawn(name)), encoding="utf-8")
     found = shown(tab, file)
@@ -167,20 +156,20 @@ def test_a_page_draws_says_nothing_and_fetches_nothing(
     assert CHARTS[name].title in found.text
 
 
-def test_a_page_says_the_days_of_an_axis(tab: Chrome, tmp_path: Path) -> None:
+def test_a_page_says_the_days_of_an_axis(tab, tmp_path):
     """A page interprets its expressions, and its interpreter knows less than who draws a file."""
     file = tmp_path / "page.html"
     file.write_text(draw.page(drawn("trend")), encoding="utf-8")
     assert {"12 Jan", "19 Jan"} <= set(shown(tab, file).text.split("\n"))
 
 
-def test_a_page_hatches_what_was_simulated(tab: Chrome, tmp_path: Path) -> None:
+def test_a_page_hatches_what_was_simulated(tab, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(draw.page(drawn("hardware-latency")), encoding="utf-8")
     assert "url(#hatch-5ca400)" in shown(tab, file).fills
 
 
-def test_a_page_runs_nothing_of_a_hostile_name(tab: Chrome, tmp_path: Path) -> None:
+def test_a_page_runs_nothing_of_a_hostile_name(tab, tmp_path):
     rows = [row for name in HOSTILE for row in results(name)]
     file = tmp_path / "page.html"
     given = Subject(points(rows), machine="<img src=x onerror=alert(1)>")

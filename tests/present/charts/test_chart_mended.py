@@ -30,17 +30,13 @@ def bars(found: Picture) -> list[str]:
 # -- kinds
 
 
-def test_where_all_is_of_one_kind_no_name_says_it() -> None:
+def test_what_a_chart_counts():
+    # Where all is of one kind no name says it.
     rows = [row for row in results() if row["provenance"] == "measured"]
     names = bars(drawn("precision", Subject(points(rows))))
     assert names
     assert not [name for name in names if "(" in name]
-
-
-# -- what is counted
-
-
-def test_a_distribution_counts_what_it_draws_and_what_it_does_not() -> None:
+    # A distribution counts what it draws and what it does not.
     rows = [result(batch_size=n, launch=at, result_id=f"{n}-{at}") for n in (1, 2) for at in (0, 1)]
     rows.append(result(batch_size=8, sample_count=1, result_id="one sample alone"))
     rows.append(result(batch_size=4, provenance="imported", result_id="imported"))
@@ -48,15 +44,15 @@ def test_a_distribution_counts_what_it_draws_and_what_it_does_not() -> None:
     about = drawn("latency-distribution", given).about
     assert about[0].startswith("1 configuration from 1 launch · 3 samples")
     assert any(line.startswith("3 more launches not drawn") for line in about)
-
-
-def test_what_others_measured_and_did_not_count_is_missed() -> None:
     rows = [result(), result(hardware="cuda", provenance="imported", sample_count=None)]
     assert "10 samples and more" in drawn("hardware-latency", Subject(points(rows))).about[0]
 
 
+# -- what is counted
+
+
 @pytest.mark.parametrize("name", CHARTS)
-def test_a_table_of_figures_has_no_columns_of_the_drawing(name: str) -> None:
+def test_a_table_of_figures_has_no_columns_of_the_drawing(name):
     columns = {column for one in drawn(name).records for column in one}
     assert columns
     assert not columns & {"colour", "paint", "form", "line", "bar", "end", "place", "said", "at"}
@@ -84,7 +80,8 @@ def marks(spec: Any, shape: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_an_interval_far_beyond_the_bars_is_cut_off_and_that_is_said() -> None:
+def test_intervals_in_a_chart():
+    # An interval far beyond the bars is cut off and that is said.
     found = drawn("hardware-latency", noisy(780.0))
     (panel,) = found.spec["concat"]
     ends = {one["encoding"]["x"]["scale"]["domain"][1] for one in panel["layer"][:1]}
@@ -93,21 +90,15 @@ def test_an_interval_far_beyond_the_bars_is_cut_off_and_that_is_said() -> None:
     assert [one["high"] for one in arrow["data"]["values"]] == [780.0]
     assert any("goes further" in line for line in found.about)
     assert {one["high"] for one in found.records} == {780.0, None}
-
-
-def test_an_interval_that_has_room_is_whole_and_nothing_is_said() -> None:
+    # An interval that has room is whole and nothing is said.
     found = drawn("hardware-latency", noisy(14.0))
     assert not marks(found.spec, "triangle-right")
     assert not any("goes further" in line for line in found.about)
-
-
-def test_a_figure_stands_at_the_end_of_its_bar_not_of_its_interval() -> None:
+    # A figure stands at the end of its bar not of its interval.
     (panel,) = drawn("hardware-latency", noisy(14.0)).spec["concat"]
     texts = [one for one in panel["layer"] if one["mark"]["type"] == "text"]
     assert {one["encoding"]["x"]["field"] for one in texts} == {"value"}
-
-
-def test_an_interval_leaves_a_chart_of_lines_its_shape() -> None:
+    # An interval leaves a chart of lines its shape.
     found = drawn("latency-by-batch", noisy(780.0))
     (panel,) = found.spec["concat"]
     low, high = panel["layer"][0]["encoding"]["y"]["scale"]["domain"]
@@ -120,7 +111,8 @@ def test_an_interval_leaves_a_chart_of_lines_its_shape() -> None:
 # -- dashes
 
 
-def test_lines_of_one_engine_differ_in_their_width() -> None:
+def test_lines_and_steps():
+    # Lines of one engine differ in their width.
     rows = [
         result(batch_size=n, precision=precision)
         for n in (1, 2)
@@ -131,6 +123,25 @@ def test_lines_of_one_engine_differ_in_their_width() -> None:
     widths = line["encoding"]["strokeWidth"]["scale"]
     assert widths["type"] == "ordinal"
     assert len(set(widths["range"])) == 3
+    # A step for the better is not in the colour of one for the worse.
+    low, high = [20.0, 20.1, 19.9, 20.0], [30.0, 30.1, 29.9, 30.0]
+    for found, colour, verdict in (
+        (stepped(*low, *high), ALERT, "worse"),
+        (stepped(*high, *low), BETTER, "better"),
+    ):
+        steps = [one for one in values(found.spec) if "verdict" in one]
+        assert {(one["colour"], one["verdict"]) for one in steps} == {(colour, verdict)}
+        assert all(one["step"][0] == ("+" if verdict == "worse" else "-") for one in steps)
+    # A first and a last point never came back.
+    from accelbench.measure.changes import Spike
+
+    series = history([20.0, 20.1, 19.9, 20.0, 20.1, 20.0])
+    assert series.course is not None
+    spikes = [Spike(at, 0.3) for at in (0, 2, 5)]
+    changed = replace(series, course=replace(series.course, spikes=tuple(spikes), steps=()))
+    found = drawn("trend", Subject(series=[changed], machine=LAB))
+    alone = [at for at, one in enumerate(_moments(found)) if one["alone"]]
+    assert alone == [2]
 
 
 # -- over time
@@ -154,39 +165,17 @@ def stepped(*values: float) -> Picture:
     return drawn("trend", Subject(series=[history(list(values))], machine=LAB))
 
 
-def test_a_step_for_the_better_is_not_in_the_colour_of_one_for_the_worse() -> None:
-    low, high = [20.0, 20.1, 19.9, 20.0], [30.0, 30.1, 29.9, 30.0]
-    for found, colour, verdict in (
-        (stepped(*low, *high), ALERT, "worse"),
-        (stepped(*high, *low), BETTER, "better"),
-    ):
-        steps = [one for one in values(found.spec) if "verdict" in one]
-        assert {(one["colour"], one["verdict"]) for one in steps} == {(colour, verdict)}
-        assert all(one["step"][0] == ("+" if verdict == "worse" else "-") for one in steps)
-
-
 @pytest.mark.parametrize("who", SEEN_BY)
-def test_better_and_worse_are_told_apart_by(who: str) -> None:
+def test_better_and_worse_are_told_apart_by(who):
     assert dist(seen(ALERT, SEEN_BY[who]), seen(BETTER, SEEN_BY[who])) > 0.1
-
-
-def test_a_first_and_a_last_point_never_came_back() -> None:
-    from accelbench.measure.changes import Spike
-
-    series = history([20.0, 20.1, 19.9, 20.0, 20.1, 20.0])
-    assert series.course is not None
-    spikes = [Spike(at, 0.3) for at in (0, 2, 5)]
-    changed = replace(series, course=replace(series.course, spikes=tuple(spikes), steps=()))
-    found = drawn("trend", Subject(series=[changed], machine=LAB))
-    alone = [at for at, one in enumerate(_moments(found)) if one["alone"]]
-    assert alone == [2]
 
 
 def _moments(found: Picture) -> list[dict[str, Any]]:
     return [one for one in values(found.spec) if "alone" in one]
 
 
-def test_sizes_of_near_steps_are_in_rows_and_inside_the_frame() -> None:
+def test_sizes_of_steps():
+    # Sizes of near steps are in rows and inside the frame.
     from accelbench.measure.changes import Step
 
     series = history([20.0] * 30, 60)
@@ -201,9 +190,7 @@ def test_sizes_of_near_steps_are_in_rows_and_inside_the_frame() -> None:
     assert not told[0]["left"]
     assert {one["row"] for one in told} <= {0, 1, 2, 3}
     assert not any("not named by size" in line for line in found.about)
-
-
-def test_a_step_that_has_no_room_for_its_size_is_counted() -> None:
+    # A step that has no room for its size is counted.
     from accelbench.measure.changes import Step
 
     series = history([20.0] * 200, 60)
@@ -216,7 +203,8 @@ def test_a_step_that_has_no_room_for_its_size_is_counted() -> None:
     assert any(f"{len(bare)} steps not named by size" in line for line in found.about)
 
 
-def test_hours_are_of_24_and_have_their_day() -> None:
+def test_hours_and_lengths_of_text():
+    # Hours are of 24 and have their day.
     found = str(drawn("trend").spec)
     assert "labelExpr" in found
     assert "2026" in found
@@ -224,35 +212,28 @@ def test_hours_are_of_24_and_have_their_day() -> None:
     shown = re.findall(r">([^<>]+)</t", draw.svg(drawn("trend").spec))
     assert "2026" in shown
     assert not [text for text in shown if re.search(r"\b[AP]M\b", text)]
-
-
-# -- letters
-
-
-def test_a_text_is_as_long_as_it_was_laid_out_for() -> None:
+    # A text is as long as it was laid out for.
     said = (
         '<text font-size="10px" font-weight="600">ab</text><text font-size="10px">i &lt; M</text>'
     )
     found = fitted(said)
     assert re.findall(r'textLength="([\d.]+)"', found) == ["11.7", "22.0"]
     assert ">i &lt; M</text>" in found
-
-
-def test_lines_of_a_text_have_a_length_each() -> None:
+    # Lines of a text have a length each.
     said = (
         '<text font-size="10px" fill="#fff"><tspan>aa</tspan><tspan x="0" dy="9">a</tspan></text>'
     )
     assert fitted(said).count("textLength") == 1
     assert '<tspan x="0" dy="9">a</tspan>' in fitted(said)
-
-
-def test_of_letters_that_the_table_lacks_nothing_is_said() -> None:
     assert width("🦙", 10) is None
     assert fitted('<text font-size="10px">🦙7b</text>') == '<text font-size="10px">🦙7b</text>'
 
 
+# -- letters
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only there the library is looked into")
-def test_the_table_is_what_is_in_the_font() -> None:
+def test_the_table_is_what_is_in_the_font():
     pytest.importorskip("vl_convert")
     measured_font = pytest.importorskip("measured_font")
     assert measured_font.TABLE.read_text("utf-8") == measured_font.text(measured_font.widths())
@@ -266,7 +247,7 @@ def test_the_table_is_what_is_in_the_font() -> None:
     ],
 )
 @pytest.mark.parametrize("bold", [False, True])
-def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold: bool, words: str) -> None:
+def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold, words):
     """Bounds of a text in a picture without a margin are what the engine measured."""
     vl_convert = pytest.importorskip("vl_convert")
     size = 100
@@ -296,14 +277,13 @@ def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold: bool, wo
     assert measured == pytest.approx(found, rel=0.015)
 
 
-def test_a_picture_is_drawn_in_letters_of_one_width() -> None:
+def test_letters_training_batches_and_rooflines():
+    # A picture is drawn in letters of one width.
     pytest.importorskip("vl_convert")
     svg = draw.svg(drawn("hardware-latency").spec)
     assert 'font-family="Liberation Sans, Arimo, Helvetica, Arial, sans-serif"' in svg
     assert svg.count("textLength") > 20
-
-
-def test_training_stands_beside_inference_at_every_batch() -> None:
+    # Training stands beside inference at every batch.
     rows = [
         result(batch_size=batch, ms=ms * batch, mode=mode)
         for batch in (1, 8, 32)
@@ -318,9 +298,7 @@ def test_training_stands_beside_inference_at_every_batch() -> None:
     assert names == [
         f"{mode} · batch {batch}" for batch in (1, 8, 32) for mode in ("inference", "training")
     ]
-
-
-def test_of_too_many_batches_whole_ones_are_left_out() -> None:
+    # Of too many batches whole ones are left out.
     rows = [
         result(batch_size=2**power, ms=10.0 * 2**power, mode=mode)
         for power in range(7)
@@ -329,10 +307,7 @@ def test_of_too_many_batches_whole_ones_are_left_out() -> None:
     found = drawn("training-inference", Subject(points(rows)))
     assert sorted({one["batch"] for one in found.records}) == [1, 2, 4, 8, 16]
     assert "4 more bars not drawn: accelbench report lists all." in found.about
-
-
-def test_each_mark_of_a_roofline_has_a_number_and_a_name() -> None:
-    """Four marks had no name at all."""
+    # Four marks had no name at all.
     several = [
         result(batch_size=n, runtime=engine) for engine in ("jax", "pytorch") for n in (1, 8)
     ]

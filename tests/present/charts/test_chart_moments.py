@@ -32,12 +32,12 @@ def words(first: str, last: str, most: int = 4) -> list[str]:
         ("2021-03-20", "2021-03-20", ["00:00:00 2021-03-20"]),
     ],
 )
-def test_where_lines_stand_and_what_they_say(first: str, last: str, told: list[str]) -> None:
+def test_where_lines_stand_and_what_they_say(first, last, told):
     assert words(first, last) == told
 
 
 @pytest.mark.parametrize("days", [0, 1, 3, 9, 40, 200, 700, 2000, 9000, 90_000])
-def test_there_are_never_more_lines_than_have_room(days: int) -> None:
+def test_there_are_never_more_lines_than_have_room(days):
     begin = datetime.fromisoformat("2001-02-03T04:05:06+00:00")
     end = datetime.fromtimestamp(begin.timestamp() + 86_400 * days + 11, begin.tzinfo)
     for most in (3, 7):
@@ -46,13 +46,12 @@ def test_there_are_never_more_lines_than_have_room(days: int) -> None:
         assert all(begin <= one <= end for one, _ in found)
 
 
-def test_a_moment_of_another_zone_is_in_utc() -> None:
+def test_moments_on_an_axis():
+    # A moment of another zone is in utc.
     assert said("2026-01-02 01:00:00+02") == "2026-01-01T23:00:00Z"
     assert said("2026-01-02 01:00:00") == "2026-01-02T01:00:00Z"
     assert said("of old") == "of old"
-
-
-def test_an_axis_of_what_is_no_moment_is_left_to_whoever_draws() -> None:
+    # An axis of what is no moment is left to whoever draws.
     assert time_axis(["of old", "2026-01-02"], 4) == {"tickCount": 4}
     assert "06:00" not in str(time_axis(["of old"], 4))
     known = time_axis(["2026-01-02", "2026-01-03"], 4)

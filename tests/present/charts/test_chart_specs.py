@@ -38,7 +38,7 @@ def spec_of(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_the_specification_is_as_it_was_looked_at(name: str) -> None:
+def test_the_specification_is_as_it_was_looked_at(name):
     path = GOLDEN / f"{name}.json"
     found = spec_of(name)
     if os.environ.get("ACCELBENCH_GOLDEN") == "write":
@@ -47,12 +47,12 @@ def test_the_specification_is_as_it_was_looked_at(name: str) -> None:
     assert found == json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_there_is_no_file_of_a_chart_that_is_gone() -> None:
+def test_there_is_no_file_of_a_chart_that_is_gone():
     assert {one.stem for one in GOLDEN.glob("*.json")} == set(CHARTS)
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_the_specification_is_what_vega_lite_says_it_may_be(name: str) -> None:
+def test_the_specification_is_what_vega_lite_says_it_may_be(name):
     altair = pytest.importorskip("altair")
     spec = spec_of(name)
     # Altair's schema has a number behind the dot; ours names the first alone, as people write it.
@@ -61,14 +61,14 @@ def test_the_specification_is_what_vega_lite_says_it_may_be(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_the_specification_compiles(name: str) -> None:
+def test_the_specification_compiles(name):
     vl_convert = pytest.importorskip("vl_convert")
     vega = vl_convert.vegalite_to_vega(spec_of(name), vl_version="6.1")
     assert vega["marks"]
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_what_it_is_of_is_said(name: str) -> None:
+def test_what_it_is_of_is_said(name):
     """The machine below the title; samples too, but for ratings and for runs of history."""
     said = " ".join(spec_of(name)["title"]["subtitle"])
     assert "lab (AMD EPYC, 2 CPUs, 24 GiB)" in said
@@ -95,7 +95,7 @@ UNITS = (
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_axis_of_figures_has_a_unit(name: str) -> None:
+def test_every_axis_of_figures_has_a_unit(name):
     titles = [
         channel.get("title")
         for encoding in _encodings(spec_of(name))
@@ -117,5 +117,5 @@ def _encodings(value: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_nothing_to_show_is_no_picture(name: str) -> None:
+def test_nothing_to_show_is_no_picture(name):
     assert picture(CHARTS[name], Subject()) is None

@@ -35,20 +35,19 @@ def keys(value: object) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_it_looks_the_same(name: str) -> None:
+def test_it_looks_the_same(name):
     spec = spec_of(name)
     alone, whole = draw.svg(still(spec)), draw.svg(spec)
     assert looks(alone) == looks(whole)
     assert len(alone) < len(whole)
 
 
-def test_names_chosen_with_bad_intent_look_the_same() -> None:
+def test_still_pictures():
+    # Names chosen with bad intent look the same.
     for names in pairwise(HOSTILE):
         spec = spec_of("pareto", names)
         assert looks(draw.svg(still(spec))) == looks(draw.svg(spec))
-
-
-def test_nothing_is_told_of_a_mark_and_what_only_that_told_is_left_out() -> None:
+    # Nothing is told of a mark and what only that told is left out.
     spec = spec_of("pareto")
     alone = still(spec)
     assert "tooltip" in set(keys(spec))

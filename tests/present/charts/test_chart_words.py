@@ -31,7 +31,7 @@ def point(machine: str = "lab", **more: object) -> Point:
         (2.5e8, "250,000,000"),
     ],
 )
-def test_a_figure_has_digits_and_no_exponent(value: float, said: str) -> None:
+def test_a_figure_has_digits_and_no_exponent(value, said):
     assert figure(value) == said
 
 
@@ -47,41 +47,32 @@ def test_a_figure_has_digits_and_no_exponent(value: float, said: str) -> None:
         ("13th Gen Intel® Core™ i7-13700K", "13th Gen Core i7-13700K"),
     ],
 )
-def test_a_device_s_short_name(name: str, short: str) -> None:
+def test_a_device_s_short_name(name, short):
     assert short_device(name) == short
 
 
-def test_cells_say_what_tells_them_apart_and_panels_what_they_share() -> None:
+def test_names_of_cells_and_devices():
+    # Cells say what tells them apart and panels what they share.
     found = told([point(), point(runtime="jax"), point(runtime="onnxruntime")])
     assert found.apart == ["pytorch", "jax", "onnxruntime"]
     assert found.together == "inference · cpu · fp32 · batch 1 · image 64"
-
-
-def test_devices_of_one_platform_stand_for_it() -> None:
+    # Devices of one platform stand for it.
     cards = ("NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090")
     several = [point(hardware="cuda", device_name=name) for name in cards]
     assert told(several).apart == ["RTX 4090", "RTX 3090"]
     assert told([*several, point()]).apart == ["cuda RTX 4090", "cuda RTX 3090", "cpu"]
-
-
-def test_devices_that_are_alike_when_short_keep_their_names() -> None:
+    # Devices that are alike when short keep their names.
     several = [
         point(hardware="cuda", device_name=f"{maker} RTX 4090") for maker in ("NVIDIA", "AMD")
     ]
     assert told(several).apart == ["NVIDIA RTX 4090", "AMD RTX 4090"]
-
-
-def test_a_platform_and_an_engine_of_one_name_are_said_once() -> None:
     found = told([point(), point(hardware="openvino", runtime="openvino")], always=("runtime",))
     assert found.apart == ["cpu · pytorch", "openvino"]
-
-
-def test_a_measured_and_a_simulated_figure_of_one_question_are_told_apart() -> None:
     assert told([point(), point(provenance="simulated")]).apart == ["measured", "simulated"]
 
 
-def test_a_name_says_of_which_kind_a_figure_is_where_a_picture_has_several() -> None:
-    """A bar of two pixels looks the same, whatever fills it."""
+def test_names_with_kinds_and_panels():
+    # A bar of two pixels looks the same, whatever fills it.
     several = [
         point(),
         point(runtime="jax", provenance="simulated"),
@@ -91,22 +82,16 @@ def test_a_name_says_of_which_kind_a_figure_is_where_a_picture_has_several() -> 
     assert told(several).apart == names
     assert told(several[1:2], always=("runtime",), among=several).apart == names[1:2]
     assert told(several[1:2], always=("runtime",)).apart == ["jax"]
-
-
-def test_each_name_says_what_people_ask_first_and_not_all_have_in_common() -> None:
+    # Each name says what people ask first and not all have in common.
     found = told([point(), point(runtime="jax", precision="bf16"), point(runtime="openvino")])
     assert found.apart == ["pytorch · fp32", "jax · bf16", "openvino · fp32"]
     assert found.together == "inference · cpu · batch 1 · image 64"
-
-
-def test_a_panel_of_one_device_names_it_where_the_picture_has_others() -> None:
+    # A panel of one device names it where the picture has others.
     card = point(hardware="cuda", device_name="NVIDIA GeForce RTX 4090")
     other = point(hardware="cuda", device_name="NVIDIA GeForce RTX 3090")
     assert "cuda" in told([card]).together
     assert "RTX 4090" in told([card], among=[card, other]).together
-
-
-def test_of_long_names_that_begin_alike_what_differs_is_kept() -> None:
+    # Of long names that begin alike what differs is kept.
     long = "Microsoft Azure Standard D{}as v5 Virtual Machine Instance of 2024, Ubuntu"
     several = [point(hardware="cuda", device_name=long.format(n)) for n in (2, 64)]
     first, second = told(several, longest=36).apart
@@ -117,30 +102,24 @@ def test_of_long_names_that_begin_alike_what_differs_is_kept() -> None:
     assert max(map(len, (first, second))) <= 36
 
 
-def test_the_word_for_the_kind_is_never_cut() -> None:
+def test_names_that_are_cut():
+    # The word for the kind is never cut.
     several = [point(runtime="r" * 90), point(runtime="s" * 90, provenance="simulated")]
     names = told(several, longest=36).apart
     assert names[1].endswith(" (simulated)")
     assert max(map(len, names)) <= 36
-
-
-def test_names_that_nothing_tells_apart_are_numbered() -> None:
     assert unique(["a", "b", "a"]) == ["a", "b", "a (2)"]
-
-
-def test_names_are_cut_in_their_middle_and_lose_what_does_harm() -> None:
     assert safe("x" * 300) == f"{'x' * 21}…{'x' * 20}"
     assert safe("a\x00b\u202ec\nd") == "a<U+0000>b<U+202E>c<U+000A>d"
-
-
-def test_how_many_are_left_out() -> None:
+    # How many are left out.
     assert left_out(0, "cell") == left_out(-3, "cell") == []
     assert left_out(1, "cell") == ["1 more cell not drawn: accelbench report lists all."]
     assert left_out(2, "launch", "launches", "wait") == ["2 more launches not drawn: wait."]
     assert counted(1200, "cell") == "1,200 cells"
 
 
-def test_far_figures_have_a_logarithmic_axis_that_says_so() -> None:
+def test_axes():
+    # Far figures have a logarithmic axis that says so.
     far = axis("ms", [1.0, 500.0, None])
     assert far.log
     assert far.low < 1.0 < 500.0 < far.high
@@ -148,6 +127,19 @@ def test_far_figures_have_a_logarithmic_axis_that_says_so() -> None:
     assert far.of("value")["axis"]["values"] == [1.0, 10.0, 100.0]
     near = axis("ms", [8.0, 10.0])
     assert (near.log, near.low) == (False, 0.0)
+    # Panels share their axis unless they are too far apart.
+    near = shared("ms", [[1.0, 2.0], [50.0]])
+    assert near[0] == near[1]
+    assert own_axes(near) == []
+    far = shared("ms", [[1.0, 2.0], [5000.0]])
+    assert far[0] != far[1]
+    assert far[0].log is far[1].log is True
+    assert own_axes(far) == ["Panels have axes of their own."]
+    # Axes of nothing and of one figure have a length.
+    for values in ([], [None], [3.0], [0.0]):
+        found = axis("ms", values)
+        assert found.low < found.high
+        assert axis("ms", values, log=True).low > 0
 
 
 @pytest.mark.parametrize(
@@ -159,37 +151,17 @@ def test_far_figures_have_a_logarithmic_axis_that_says_so() -> None:
         (6.0, 7.0, [6.0, 7.0]),
     ],
 )
-def test_where_a_logarithmic_axis_has_its_lines(
-    low: float, high: float, lines: list[float]
-) -> None:
+def test_where_a_logarithmic_axis_has_its_lines(low, high, lines):
     assert decades(low, high) == lines
 
 
-def test_panels_share_their_axis_unless_they_are_too_far_apart() -> None:
-    near = shared("ms", [[1.0, 2.0], [50.0]])
-    assert near[0] == near[1]
-    assert own_axes(near) == []
-    far = shared("ms", [[1.0, 2.0], [5000.0]])
-    assert far[0] != far[1]
-    assert far[0].log is far[1].log is True
-    assert own_axes(far) == ["Panels have axes of their own."]
-
-
-def test_axes_of_nothing_and_of_one_figure_have_a_length() -> None:
-    for values in ([], [None], [3.0], [0.0]):
-        found = axis("ms", values)
-        assert found.low < found.high
-        assert axis("ms", values, log=True).low > 0
-
-
-def test_a_long_name_is_cut_where_a_word_begins() -> None:
+def test_names_of_devices():
+    # A long name is cut where a word begins.
     long = "runtimes of some long submission with Snapdragon {} and what stands beside it at length"
     several = [point(hardware="cuda", device_name=long.format(n)) for n in ("8Gen2", "8Gen3")]
     for name in told(several, longest=40).apart:
         assert name.startswith(("…8Gen", "…Snapdragon 8Gen"))
-
-
-def test_several_devices_are_said_even_where_the_batch_tells_cells_apart() -> None:
+    # Several devices are said even where the batch tells cells apart.
     card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 2080 Ti"}
     single, four = point(**card, world_size=1), point(**card, world_size=4, batch_size=4)
     assert told([single, four]).apart == ["batch 1", "4 devices · batch 4"]
@@ -197,9 +169,7 @@ def test_several_devices_are_said_even_where_the_batch_tells_cells_apart() -> No
     assert told([four]).together == shared
     assert record(four, FigureInterval(1.0))["devices"] == 4
     assert "devices" not in record(single, FigureInterval(1.0))
-
-
-def test_a_name_that_says_how_many_devices_it_is_of_says_it_once() -> None:
+    # A name that says how many devices it is of says it once.
     several = [
         point(hardware="cuda", device_name=f"{n}x NVIDIA H200", world_size=n) for n in (8, 16)
     ]
@@ -207,17 +177,12 @@ def test_a_name_that_says_how_many_devices_it_is_of_says_it_once() -> None:
     # By its platform alone the name is not there, and a column may lack what the name says.
     eight = point(hardware="cuda", device_name="8x NVIDIA H200", world_size=1)
     assert "cuda · 8 devices" in told([eight]).together
-
-
-def test_a_heading_names_the_device_where_the_subject_has_several() -> None:
-    """It read “inference · qnn · fp16” of one phone of thirty."""
+    # It read “inference · qnn · fp16” of one phone of thirty.
     phones = [point(hardware="qnn", device_name=f"Samsung Galaxy S{n}") for n in (23, 24, 25)]
     every = Subject(points=phones).devices
     assert told(phones[:1]).together.startswith("inference · qnn · ")
     assert told(phones[:1], devices=every).together.startswith("inference · Galaxy S23 · ")
-
-
-def test_every_chart_of_one_device_of_several_names_it() -> None:
+    # Every chart of one device of several names it.
     card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090"}
     several = [
         *(
@@ -232,10 +197,7 @@ def test_every_chart_of_one_device_of_several_names_it() -> None:
         made = picture(CHARTS[name], subject)
         assert made is not None
         assert "RTX 4090" in str(made.spec), name
-
-
-def test_a_name_with_no_room_keeps_the_device_before_its_software() -> None:
-    """Two bars read “rocm 8x Instinct MI3…”, of an MI300X and of an MI325X."""
+    # Two bars read “rocm 8x Instinct MI3…”, of an MI300X and of an MI325X.
     cards = ("8x AMD Instinct MI300X 192GB HBM3", "8x AMD Instinct MI325X 256GB HBM3e")
     several = [
         point(

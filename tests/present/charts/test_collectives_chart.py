@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,8 @@ def drawn(*several: TimedCollectives) -> Picture:
     return chart_drawn("collectives", Subject(collectives=several))
 
 
-def test_a_panel_is_of_bandwidth_and_one_of_time_with_a_line_for_each_collective() -> None:
+def test_collectives():
+    # A panel is of bandwidth and one of time with a line for each collective.
     rates, times = drawn(*timed()).spec["concat"]
     for panel, title in ((rates, "bus bandwidth, GB/s (log)"), (times, "time, µs (log)")):
         (line,) = [layer for layer in panel["layer"] if layer["mark"]["type"] == "line"]
@@ -38,9 +38,7 @@ def test_a_panel_is_of_bandwidth_and_one_of_time_with_a_line_for_each_collective
         assert line["encoding"]["color"]["scale"]["domain"] == [
             "all_reduce", "all_gather", "reduce_scatter", "broadcast",
         ]  # fmt: skip
-
-
-def test_figures_and_intervals_are_those_of_the_calibration() -> None:
+    # Figures and intervals are those of the calibration.
     (known,) = timed(latency=100e-6, rate=1e9)
     found = drawn(known)
     row = next(
@@ -55,33 +53,25 @@ def test_figures_and_intervals_are_those_of_the_calibration() -> None:
     rules = [layer for panel in found.spec["concat"] for layer in panel["layer"]
              if layer["mark"]["type"] == "rule"]  # fmt: skip
     assert len(rules) == 2
-
-
-def test_each_number_of_ranks_has_panels_of_its_own_and_what_speaks_against_them_is_said() -> None:
+    # Each number of ranks has panels of its own and what speaks against them is said.
     (four,) = timed(4)
     found = drawn(*timed(), replace(four, warnings=("Others used 40 %.",)))
     titles = [panel["title"]["text"] for panel in found.spec["concat"]]
     assert titles == [f"cpu A · {n} ranks" for n in (2, 2, 4, 4)]
     assert "cpu A, 4 ranks: Others used 40 %." in found.about
     assert "48 probes, 384 samples; 2026-03-04 with torch 2.13.0." in found.about
-
-
-def test_more_than_the_picture_has_room_for_is_counted() -> None:
+    # More than the picture has room for is counted.
     found = drawn(*(one for ranks in range(2, 8) for one in timed(ranks)))
     assert len(found.spec["concat"]) == 8
     assert any("2 more pairs of panels not drawn" in sentence for sentence in found.about)
-
-
-def test_hostile_names_are_made_harmless() -> None:
+    # Hostile names are made harmless.
     (known,) = timed()
     found = drawn(replace(known, device_name="card\u202egnp"))
     assert "\u202e" not in str(found.spec)
     assert all("\u202e" not in str(value) for value in values(found.spec))
 
 
-def test_a_picture_of_a_machine_has_its_collectives_of_the_platforms_that_it_is_of(
-    tmp_path: Path,
-) -> None:
+def test_a_picture_of_a_machine_has_its_collectives_of_the_platforms_that_it_is_of(tmp_path):
     card = Device("cuda", "A card")
     database = calibrated_store(
         tmp_path / "a.duckdb",

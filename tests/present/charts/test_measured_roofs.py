@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from made_up_charts import points, result
@@ -28,7 +27,7 @@ def roofs(database: Database, device: Device, *precisions: str) -> list[Roof]:
     return roofs_of(database, [row(device, precision) for precision in precisions])
 
 
-def test_a_calibrated_device_has_its_measured_roof_in_each_precision(tmp_path: Path) -> None:
+def test_a_calibrated_device_has_its_measured_roof_in_each_precision(tmp_path):
     calibration = made_calibration(CARD, fp32=50e12, bandwidth=3e12, bf16=700e12)
     database = calibrated_store(tmp_path / "a.duckdb", calibration, device=CARD)
     narrow, wide = roofs(database, CARD, "fp32", "amp-bf16")
@@ -37,7 +36,7 @@ def test_a_calibrated_device_has_its_measured_roof_in_each_precision(tmp_path: P
     assert wide.source == "measured on 2026-03-04 by hardware --calibrate"
 
 
-def test_a_precision_without_a_probe_has_its_vendors_roof(tmp_path: Path) -> None:
+def test_a_precision_without_a_probe_has_its_vendors_roof(tmp_path):
     calibration = made_calibration(CARD, fp32=50e12, bandwidth=3e12)
     database = calibrated_store(tmp_path / "a.duckdb", calibration, device=CARD)
     (roof,) = roofs(database, CARD, "int8")
@@ -46,14 +45,14 @@ def test_a_precision_without_a_probe_has_its_vendors_roof(tmp_path: Path) -> Non
     assert roof.measured_on == ""
 
 
-def test_without_a_calibration_a_roof_is_the_vendors_or_none(tmp_path: Path) -> None:
+def test_without_a_calibration_a_roof_is_the_vendors_or_none(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     database.ensure()
     assert [roof.operations_per_second for roof in roofs(database, CARD, "fp32")] == [67e12]
     assert roofs(database, Device("cpu", "A processor"), "fp32") == []
 
 
-def test_a_chart_says_that_a_roof_is_measured_and_when() -> None:
+def test_a_chart_says_that_a_roof_is_measured_and_when():
     source = "measured on 2026-03-04 by hardware --calibrate"
     measured = Roof("cpu", "AMD EPYC", "fp32", 1.2e12, 4e10, source, "2026-03-04")
     told = Roof("cpu", "AMD EPYC", "fp32", 1.2e12, 4e10, "its maker's document")

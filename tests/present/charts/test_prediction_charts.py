@@ -104,7 +104,7 @@ def views(value: Any, mark: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_specification_is_what_vega_lite_says_it_may_be_and_is_drawn(name: str) -> None:
+def test_the_specification_is_what_vega_lite_says_it_may_be_and_is_drawn(name):
     altair = pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     spec = EVERY[name]().spec
@@ -113,7 +113,7 @@ def test_the_specification_is_what_vega_lite_says_it_may_be_and_is_drawn(name: s
 
 
 @pytest.mark.parametrize("name", ["over batches", "at one batch"])
-def test_measured_and_predicted_are_told_apart_by_form_and_filling(name: str) -> None:
+def test_measured_and_predicted_are_told_apart_by_form_and_filling(name):
     picture = EVERY[name]()
     forms = {(r["kind"], r["form"], r["paint"] == r["colour"]) for r in values(picture.spec)}
     assert forms == {("predicted", "square", False), ("measured", "circle", True)}
@@ -136,13 +136,12 @@ def values(spec: Any) -> list[dict[str, Any]]:
                     for record in values(spec.get(part)))]  # fmt: skip
 
 
-def test_without_a_measurement_none_is_spoken_of() -> None:
+def test_predictions_over_batches():
+    # Without a measurement none is spoken of.
     answer = PredictionAnswer([figures(batch=batch) for batch in (1, 2)])
     assert "Measured" not in " ".join(drawn(answer).about)
     assert {record["kind"] for record in drawn(answer).records} == {"predicted"}
-
-
-def test_batches_are_powers_of_two_with_bands_and_one_ring_at_the_knee() -> None:
+    # Batches are powers of two with bands and one ring at the knee.
     spec = drawn(over_batches()).spec
     latency, throughput = spec["concat"]
     (band,) = views(latency, "area")
@@ -154,30 +153,25 @@ def test_batches_are_powers_of_two_with_bands_and_one_ring_at_the_knee() -> None
         assert [(r["line"], r["batch"], r["kind"]) for r in rings] == [
             ("pytorch · cpu", 8, "predicted")
         ]
-
-
-def test_a_measured_rate_is_of_the_items_that_a_step_completes() -> None:
+    # A measured rate is of the items that a step completes.
     (measured,) = [r for r in drawn(at_one_batch()).spec["concat"][1]["data"]["values"]
                    if r["kind"] == "measured"]  # fmt: skip
     assert measured["value"] == pytest.approx(1e3 / 8.0)
     assert measured["low"] is None
-
-
-def test_a_batch_between_two_powers_has_its_place_and_no_line_of_the_axis() -> None:
+    # A batch between two powers has its place and no line of the axis.
     answer = PredictionAnswer([figures(batch=batch) for batch in (1, 3, 6)])
     (band, _) = views(drawn(answer).spec, "area")
     assert band["encoding"]["x"]["axis"]["values"] == [1, 2, 4]
 
 
-def test_many_models_are_a_heat_map_by_family() -> None:
+def test_heat_maps():
+    # Many models are a heat map by family.
     picture = drawn(of_many())
     assert [part["title"]["text"] for part in picture.spec["vconcat"]] == ["vision", "audio"]
     assert len(picture.records) == 12
     assert {record["said"] for record in values(picture.spec)} == {*"345678"}
     assert "not drawn" not in " ".join(picture.about)
-
-
-def test_a_heat_map_says_which_intervals_are_wide_and_what_is_left_out() -> None:
+    # A heat map says which intervals are wide and what is left out.
     wide = of_many(1, latency_high_ms=1e3).figures
     picture = drawn(PredictionAnswer([*wide, *of_many(70).figures[2:]]))
     said = " ".join(picture.about)
@@ -185,16 +179,15 @@ def test_a_heat_map_says_which_intervals_are_wide_and_what_is_left_out() -> None
     assert "~: its 90 % interval" in said
     assert {r["model"] for r in values(picture.spec) if r["said"].startswith("~")} == {"model-0"}
     assert len({record["model"] for record in picture.records}) == 60
-
-
-def test_a_measured_case_of_a_heat_map_has_a_frame() -> None:
+    # A measured case of a heat map has a frame.
     picture = drawn(of_many(measured_latency_ms=99.0))
     assert "Frame: this very case was measured" in " ".join(picture.about)
     assert {record["said"] for record in values(picture.spec)} == {*"345678"}
     assert any(view["mark"].get("fill", "") is None for view in views(picture.spec, "rect"))
 
 
-def test_a_scatter_says_its_scores_and_has_the_diagonal_and_a_quarter_either_way() -> None:
+def test_scatters():
+    # A scatter says its scores and has the diagonal and a quarter either way.
     picture = scattered(evaluated(), evaluated(target="memory"))
     latency, memory = picture.spec["concat"]
     said = " ".join(latency["title"]["subtitle"])
@@ -208,18 +201,14 @@ def test_a_scatter_says_its_scores_and_has_the_diagonal_and_a_quarter_either_way
     assert ratios == {1.0, 1.25, 0.75}
     assert memory["title"]["text"] == "Memory"
     assert views(latency, "rule")  # intervals
-
-
-def test_a_scatter_of_thousands_draws_some_and_scores_all() -> None:
+    # A scatter of thousands draws some and scores all.
     picture = scattered(evaluated(3000, 12))
     assert len(picture.records) == 2000
     assert "2,000 of 3,000 are drawn" in " ".join(picture.about)
     assert "3,000 cases" in picture.spec["concat"][0]["title"]["subtitle"][0]
     assert len({record["group"] for record in picture.records}) == 8
     assert not views(picture.spec, "rule")
-
-
-def test_anchors_and_what_has_no_prediction_are_in_no_scatter() -> None:
+    # Anchors and what has no prediction are in no scatter.
     cases = evaluated(4)
     cases.predictions.log_value[0] = np.nan
     cases.predictions.anchor[1] = True
@@ -228,11 +217,11 @@ def test_anchors_and_what_has_no_prediction_are_in_no_scatter() -> None:
     assert evaluation_picture([cases]) is None
 
 
-def test_no_predictions_are_no_picture() -> None:
+def test_no_predictions_are_no_picture():
     assert prediction_picture(PredictionAnswer([])) is None
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_text(name: str) -> None:
+def test_a_hostile_name_is_text(name):
     answer = PredictionAnswer([figures(name, batch, runtime=name, device=name) for batch in (1, 2)])
     assert draw.svg(drawn(answer).spec).count("<script") == 0

@@ -50,11 +50,12 @@ def alone(threads: int = 1, ms: float = 100.0, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", OF_RANKS)
-def test_one_process_alone_is_no_picture(name: str) -> None:
+def test_one_process_alone_is_no_picture(name):
     assert pictured(name, alone(), result()) is None
 
 
-def test_the_ideal_is_one_process_as_often_as_there_are_processes() -> None:
+def test_ideals():
+    # The ideal is one process as often as there are processes.
     rows = [alone(ms=100.0), together(ranks=2, ms=60.0), together(ranks=4, ms=40.0)]
     lines = shown("scaling", *rows)
     assert [(line["processes"], line["ideal"], line["value"]) for line in lines] == [
@@ -62,61 +63,44 @@ def test_the_ideal_is_one_process_as_often_as_there_are_processes() -> None:
         (2, 320.0, pytest.approx(16e3 / 60)),
         (4, 640.0, pytest.approx(400.0)),
     ]
-
-
-def test_on_a_cpu_one_process_has_the_threads_of_each() -> None:
-    """With the threads of both together it would be compared with another machine's half."""
+    # With the threads of both together it would be compared with another machine's half.
     assert pictured("scaling", alone(threads=2), together()) is None
     (line,) = scaling_lines(points([alone(threads=2, ms=50.0), alone(threads=1), together()]))
     assert line.alone.row["threads"] == 1
+    # Checkpointing is held against checkpointing.
+    saving = together()
+    saving["options"] = {**saving["options"], "gradient_checkpointing": True}
+    assert pictured("scaling", alone(), saving) is None
 
 
 @pytest.mark.parametrize(
     "other",
     [{"batch_size": 8}, {"precision": "bf16"}, {"model": "bert-tiny"}, {"hardware": "cuda"}],
 )
-def test_other_work_is_no_ideal(other: dict[str, Any]) -> None:
+def test_other_work_is_no_ideal(other):
     of_other = {**alone(), **other}
     assert pictured("scaling", of_other, together()) is None
 
 
-def test_checkpointing_is_held_against_checkpointing() -> None:
-    saving = together()
-    saving["options"] = {**saving["options"], "gradient_checkpointing": True}
-    assert pictured("scaling", alone(), saving) is None
-
-
-def test_each_strategy_is_a_line_and_says_its_efficiency_at_its_end() -> None:
+def test_efficiencies_and_communication():
+    # Each strategy is a line and says its efficiency at its end.
     rows = [alone(), together("ddp"), together("fsdp2"), together("ddp", 4, 50.0)]
     made = drawn("scaling", *rows)
     texts = [value["said"] for value in values(made.spec) if set(value) >= {"said", "label"}]
     assert sorted({*texts}) == ["ddp 80 %", "fsdp2 80 %"]
-
-
-def names_of_lines(*rows: dict[str, Any]) -> list[str]:
-    made = drawn("scaling", *rows)
-    texts = [value["said"] for value in values(made.spec) if set(value) >= {"said", "label"}]
-    return sorted({*texts})
-
-
-def test_an_efficiency_of_another_run_is_not_said_beside_this_ones_ideal() -> None:
-    """It would be of another one process than the line begins with."""
+    # It would be of another one process than the line begins with.
     rows = [alone(run_id="two"), together("ddp", run_id="two"), together("fsdp2", run_id="one")]
     assert names_of_lines(*rows) == ["ddp 80 %", "fsdp2"]
     made = drawn("scaling", *rows)
     assert any("in another run than the one process drawn" in note for note in made.about)
-
-
-def test_an_efficiency_below_a_percent_is_not_none() -> None:
+    # An efficiency below a percent is not none.
     slow = together("tp", ms=6000.0)
     slow["scaling_efficiency"] = 0.0042
     assert names_of_lines(alone(), slow) == ["tp 0.4 %"]
     made = drawn("scaling", alone(), slow)
     (label,) = {value["label"] for value in values(made.spec) if "label" in value}
     assert label > 2 * slow["throughput"]  # above the axis, which would strike it through
-
-
-def test_a_bar_of_communication_is_named_in_full() -> None:
+    # A bar of communication is named in full.
     rows = [together(ranks=ranks) for ranks in (2, 4)]
     rows.append(result(**{**WORK, "mode": "inference"}, ms=60.0, **distributed("fsdp2", 2, 0.8)))
     rows.append(result(**{**WORK, "batch_size": 8}, ms=60.0, **distributed("ddp", 2, 0.8)))
@@ -124,9 +108,7 @@ def test_a_bar_of_communication_is_named_in_full() -> None:
     names = {value["bar"] for value in values(made.spec) if "bar" in value}
     assert len(names) == 4
     assert not [name for name in names if "…" in name]
-
-
-def test_names_of_lines_that_end_together_do_not_lie_on_each_other() -> None:
+    # Names of lines that end together do not lie on each other.
     made = drawn("scaling", alone(), together("ddp"), together("fsdp2"), together("tp"))
     places = sorted({value["label"] for value in values(made.spec) if "label" in value})
     reach = made.spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"][1]
@@ -135,25 +117,28 @@ def test_names_of_lines_that_end_together_do_not_lie_on_each_other() -> None:
     assert min(gaps) * 300 / reach > 13
 
 
-def test_parts_of_a_step_add_up_to_it() -> None:
+def names_of_lines(*rows: dict[str, Any]) -> list[str]:
+    made = drawn("scaling", *rows)
+    texts = [value["said"] for value in values(made.spec) if set(value) >= {"said", "label"}]
+    return sorted({*texts})
+
+
+def test_parts_of_a_step():
+    # Parts of a step add up to it.
     parts = shown("communication", together(work=(60.0, 80.0)))
     assert {part["part"]: pytest.approx(part["value"]) for part in parts} == {
         "computation": 60.0,
         "overlapped communication": 10.0,
         "exposed communication": 30.0,
     }
-
-
-def test_two_launches_of_a_step_are_their_mean() -> None:
+    # Two launches of a step are their mean.
     rows = [
         {**together(work=work), "launch": launch, "ms": 60.0}
         for launch, work in enumerate(((60.0, 60.0), (80.0, 80.0)))
     ]
     parts = shown("communication", *rows)
     assert [pytest.approx(part["value"]) for part in parts] == [60.0, 10.0, 30.0]
-
-
-def test_the_rank_that_others_wait_for_is_marked_and_named() -> None:
+    # The rank that others wait for is marked and named.
     made = drawn("ranks", together(ranks=4, work=(50.0, 75.0, 50.0, 50.0)))
     (panel,) = made.spec["concat"]
     assert panel["title"]["subtitle"] == ["slowest: rank 1 · straggler ratio 1.50"]
@@ -162,24 +147,32 @@ def test_the_rank_that_others_wait_for_is_marked_and_named() -> None:
     of_it = {value["figure"]: value["ratio"] for value in made.records if value["rank"] == 1}
     assert of_it["own work, ms"] == pytest.approx(1.5)
     assert of_it["exposed, ms"] == pytest.approx(0.5)
-
-
-def test_ranks_alike_are_not_marked() -> None:
+    # Ranks alike are not marked.
     figures = shown("ranks", together(ranks=2, work=(60.0, 61.0)))
     assert {figure["rank"] for figure in figures} == {0, 1}
     made = drawn("ranks", together(ranks=2, work=(60.0, 61.0)))
     assert "►" not in " ".join(value["line"] for value in values(made.spec))
 
 
-def test_ranks_of_several_hosts_and_devices_say_where_they_are() -> None:
+def test_ranks_of_hosts_and_devices():
     figures = shown("ranks", together(ranks=2, device="cuda:0", hosts=("north", "south")))
     assert {figure["where"] for figure in figures} == {"north cuda:0", "south cuda:0"}
-
-
-def test_the_slowest_of_many_ranks_are_kept() -> None:
+    # The slowest of many ranks are kept.
     made = drawn("ranks", together(ranks=40, work=(*(60.0,) * 39, 90.0)))
     assert {figure["rank"] for figure in made.records} >= {39}
     assert "8 more ranks not drawn" in " ".join(made.about)
+    # Of devices of one process there is what a profiler tells of each.
+    heads = {figure["figure"] for figure in shown("ranks", of_devices())}
+    assert heads == {"own work, ms", "exposed, ms", "communication, ms"}
+    assert pictured("ranks", of_devices(profiled=False)) is None
+    # Their threads are one process's: its share for each is what one device alone has.
+    rows = [alone(runtime="jax"), of_devices()]
+    (line,) = scaling_lines(points([{**row, "result_id": str(n)} for n, row in enumerate(rows)]))
+    assert len(line.together) == 1
+    # Evidence of other forms is no picture.
+    odd: dict[str, Any] = together()
+    for evidence in (None, [], {"details": {"distributed": {"ranks": 3}}}, {"details": "x"}):
+        assert pictured("ranks", alone(), {**odd, "evidence": evidence}) is None
 
 
 def of_devices(*, profiled: bool = True) -> dict[str, Any]:
@@ -193,22 +186,6 @@ def of_devices(*, profiled: bool = True) -> dict[str, Any]:
     return {**shared, "evidence": evidence}
 
 
-def test_of_devices_of_one_process_there_is_what_a_profiler_tells_of_each() -> None:
-    heads = {figure["figure"] for figure in shown("ranks", of_devices())}
-    assert heads == {"own work, ms", "exposed, ms", "communication, ms"}
-    assert pictured("ranks", of_devices(profiled=False)) is None
-    # Their threads are one process's: its share for each is what one device alone has.
-    rows = [alone(runtime="jax"), of_devices()]
-    (line,) = scaling_lines(points([{**row, "result_id": str(n)} for n, row in enumerate(rows)]))
-    assert len(line.together) == 1
-
-
-def test_evidence_of_other_forms_is_no_picture() -> None:
-    odd: dict[str, Any] = together()
-    for evidence in (None, [], {"details": {"distributed": {"ranks": 3}}}, {"details": "x"}):
-        assert pictured("ranks", alone(), {**odd, "evidence": evidence}) is None
-
-
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
     database = Database(tmp_path / "ranks.duckdb")
@@ -220,14 +197,14 @@ def database(tmp_path: Path) -> Database:
     return database
 
 
-def test_a_store_has_what_each_rank_took(database: Database) -> None:
+def test_a_store_has_what_each_rank_took(database):
     made = picture(CHARTS["ranks"], subject_in(database, {}, None))
     assert made is not None
     peaks = [r["value"] for r in made.records if r["figure"] == "peak memory, MB"]
     assert peaks == [150.0, 151.0]
 
 
-def test_a_page_of_several_processes_shows_its_ranks_and_no_other_does(database: Database) -> None:
+def test_a_page_of_several_processes_shows_its_ranks_and_no_other_does(database):
     site = visitor(database)
     keys = {}
     for key in set(_keys(site.get("/results").text)):

@@ -6,12 +6,10 @@ import html
 import math
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
 from dashboard_world import result, store, stored_in, visitor
 from entity_store import (
     FAST,
@@ -25,7 +23,6 @@ from entity_store import (
     text,
     version,
 )
-from starlette.testclient import TestClient
 
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import digits
@@ -36,12 +33,10 @@ from accelbench.judge.sides import Side
 from accelbench.judge.speed_ups import SpeedUps
 from accelbench.present.dashboard.entities import common_ground, pages
 from accelbench.present.dashboard.entities.common_ground import CommonGround, answer, sides_of
-from accelbench.store.database import Database
 
 
-def test_ratios_of_devices_are_those_of_their_launches(
-    visited: TestClient, cards: Database
-) -> None:
+def test_devices_and_engines_beside_each_other(visited, cards):
+    # Ratios of devices are those of their launches.
     page = visited.get(f"/devices?{urlencode({'a': SLOW, 'b': FAST})}").text
     lines = rows_of(page, "Table of ratios")
     assert [line[0] for line in lines] == ["resnet-tiny", "vit-tiny", "bert-tiny"]
@@ -63,6 +58,60 @@ def test_ratios_of_devices_are_those_of_their_launches(
     assert f"Slower in resnet-tiny (fp32, batch 1) {digits(min(found))}×" in said
     (source,) = [html.unescape(one) for one in re.findall(r'<img src="([^"]+)"', page)]
     assert visited.get(source).headers["content-type"] == "image/svg+xml"
+    # The other way round is the inverse.
+    page = visited.get(f"/devices?{urlencode({'a': FAST, 'b': SLOW})}").text
+    assert "Slow card is 0.500× as fast as Fast card" in answers(page)
+    assert "Slower in bert-tiny (fp32, batch 1) 0.250×; vit-tiny" in answers(page)
+    # A page of engines begins with two different ones.
+    page = visited.get("/engines").text
+    assert "<title>Engines" in page
+    chosen = re.findall(r'<option value="([^"]+)" selected>', page)
+    assert sorted(chosen) == ["onnxruntime", "pytorch"]
+    # Engines are in the menu and each is told what it ran.
+    page = visited.get("/engines").text
+    assert '<a href="/engines" aria-current="page">Engines</a>' in page
+    # Engine, configurations, models, devices.
+    assert [line[:4] for line in rows_of(page, "Table of engines")] == [
+        ["pytorch", "8", "4", "3"],
+        ["onnxruntime", "1", "1", "1"],
+    ]
+    # Nothing in common is refused in a sentence.
+    page = visited.get(f"/devices?{urlencode({'a': 'Lonely card', 'b': FAST})}").text
+    assert answers(page).startswith("Nothing to compare with each other: these devices have no")
+    assert "Table of ratios" not in page
+    same = visited.get(f"/devices?{urlencode({'a': FAST, 'b': FAST})}")
+    assert same.status_code == 400
+    gone = visited.get(f"/devices?{urlencode({'a': FAST, 'b': 'Nobody'})}")
+    assert gone.status_code == 404
+    picture = visited.get("/beside/devices/speed-ups.svg?a=Lonely+card&b=Fast+card")
+    assert picture.status_code == 404
+    # Engines are held against each other on one device.
+    address = urlencode({"a": "pytorch", "b": "onnxruntime", "device": FAST})
+    page = visited.get(f"/engines?{address}").text
+    assert "onnxruntime is 0.800× as fast as pytorch on Fast card in the median of 1" in answers(
+        page
+    )
+    (line,) = rows_of(page, "Table of ratios")
+    assert line[:5] == ["bert-tiny", "fp32", "1", FAST, "0.800×"]
+    none = visited.get(
+        f"/engines?{urlencode({'a': 'pytorch', 'b': 'onnxruntime', 'device': SLOW})}"
+    )
+    assert "have no configuration in common on Slow card" in answers(none.text)
+    page = visited.get(f"/devices?{urlencode({'a': SLOW, 'b': FAST, 'batch': '7'})}").text
+    assert "no configuration that was asked for in common" in answers(page)
+    # A list offered its first engine in the place of one that is not there.
+    page = visited.get(f"/engines?{urlencode({'a': 'onnx'})}")
+    assert page.status_code == 404
+    said = "There is no engine 'onnx' here. Those with results: pytorch, onnxruntime."
+    assert said in text(page.text)
+    assert re.findall(r"<option[^>]* selected>(.*?)</option>", page.text)[:2] == ["choose one"] * 2
+    other = visited.get("/engines?a=pytorch")
+    assert other.status_code == 200
+    assert re.findall(r"<option[^>]* selected>(.*?)</option>", other.text)[:2] == [
+        "choose one",
+        "pytorch",
+    ]
+    assert "Choose another engine." in text(other.text)
 
 
 _LAUNCHES = (
@@ -75,30 +124,7 @@ def _rows(times: Sequence[float]) -> list[dict[str, Any]]:
     return [{**result(latency_p50_ms=ms), "run_id": "r"} for ms in times]
 
 
-def test_the_other_way_round_is_the_inverse(visited: TestClient) -> None:
-    page = visited.get(f"/devices?{urlencode({'a': FAST, 'b': SLOW})}").text
-    assert "Slow card is 0.500× as fast as Fast card" in answers(page)
-    assert "Slower in bert-tiny (fp32, batch 1) 0.250×; vit-tiny" in answers(page)
-
-
-def test_a_page_of_engines_begins_with_two_different_ones(visited: TestClient) -> None:
-    page = visited.get("/engines").text
-    assert "<title>Engines" in page
-    chosen = re.findall(r'<option value="([^"]+)" selected>', page)
-    assert sorted(chosen) == ["onnxruntime", "pytorch"]
-
-
-def test_engines_are_in_the_menu_and_each_is_told_what_it_ran(visited: TestClient) -> None:
-    page = visited.get("/engines").text
-    assert '<a href="/engines" aria-current="page">Engines</a>' in page
-    # Engine, configurations, models, devices.
-    assert [line[:4] for line in rows_of(page, "Table of engines")] == [
-        ["pytorch", "8", "4", "3"],
-        ["onnxruntime", "1", "1", "1"],
-    ]
-
-
-def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ratios_turn_their_pages(visited, monkeypatch):
     """The page of two engines was 10,800 pixels long."""
     monkeypatch.setattr(pages, "RATIOS", 2)
     address = f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
@@ -111,7 +137,7 @@ def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.Monkey
     assert visited.get(f"{address}&page=none").status_code == 400
 
 
-def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: Path) -> None:
+def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path):
     database = stored_in(tmp_path / "several.duckdb")
     times = ((SLOW, "pytorch", 4.0), (SLOW, "onnxruntime", 8.0), (FAST, "pytorch", 2.0))
     rows = [
@@ -126,40 +152,7 @@ def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: 
     assert f"bert-tiny (fp32, batch 1, {FAST}, cuda) " in said
 
 
-def test_nothing_in_common_is_refused_in_a_sentence(visited: TestClient) -> None:
-    page = visited.get(f"/devices?{urlencode({'a': 'Lonely card', 'b': FAST})}").text
-    assert answers(page).startswith("Nothing to compare with each other: these devices have no")
-    assert "Table of ratios" not in page
-    same = visited.get(f"/devices?{urlencode({'a': FAST, 'b': FAST})}")
-    assert same.status_code == 400
-    gone = visited.get(f"/devices?{urlencode({'a': FAST, 'b': 'Nobody'})}")
-    assert gone.status_code == 404
-    picture = visited.get("/beside/devices/speed-ups.svg?a=Lonely+card&b=Fast+card")
-    assert picture.status_code == 404
-
-
-def test_engines_are_held_against_each_other_on_one_device(visited: TestClient) -> None:
-    address = urlencode({"a": "pytorch", "b": "onnxruntime", "device": FAST})
-    page = visited.get(f"/engines?{address}").text
-    assert "onnxruntime is 0.800× as fast as pytorch on Fast card in the median of 1" in answers(
-        page
-    )
-    (line,) = rows_of(page, "Table of ratios")
-    assert line[:5] == ["bert-tiny", "fp32", "1", FAST, "0.800×"]
-    none = visited.get(
-        f"/engines?{urlencode({'a': 'pytorch', 'b': 'onnxruntime', 'device': SLOW})}"
-    )
-    assert "have no configuration in common on Slow card" in answers(none.text)
-
-
-def test_what_is_narrowed_down_counts_alone(visited: TestClient) -> None:
-    page = visited.get(f"/devices?{urlencode({'a': SLOW, 'b': FAST, 'batch': '7'})}").text
-    assert "no configuration that was asked for in common" in answers(page)
-
-
-def test_more_in_common_than_a_page_takes_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_more_in_common_than_a_page_takes_is_said(monkeypatch, tmp_path):
     """Two configurations of three launches a side are read, the third no longer."""
     monkeypatch.setattr(common_ground, "MOST_READ", 2 * 2 * 3)
     page = visitor(filled(tmp_path / "a.duckdb")).get(
@@ -172,7 +165,7 @@ def test_more_in_common_than_a_page_takes_is_said(
     assert len(rows_of(page.text, "Table of ratios")) == 2
 
 
-def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> None:
+def test_cards_with_versions_in_common_are_compared_by_those(tmp_path):
     """A 4090 was slower than a 3090 by torch 2.9 against 1.13, where both had run 2.4."""
     old, shared, new = ("torch 1.13 eager", "torch 2.4.0 eager", "torch 2.9.1 eager")
     database = stored_in(
@@ -195,7 +188,7 @@ def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> 
     assert f"nest (fp32, batch 1, ≠ torch 2.0 → {new}) 0.500×" in said
 
 
-def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> None:
+def test_every_configuration_counts_and_none_for_its_name(tmp_path):
     """The median of two engines was of 500 of 912, which were float."""
     names = [f"m{number}" for number in range(600)]
     database = stored_in(
@@ -213,7 +206,7 @@ def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> Non
     assert "2.00× as fast as onnx in the median of 600 common configurations" in said
 
 
-def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> None:
+def test_engines_that_have_most_in_common_are_chosen_first(tmp_path):
     """The two with most figures had nothing in common, and a visitor was told so."""
     database = stored_in(tmp_path / "pairs.duckdb")
     ran = {"alone": "abcde", "many": "fghi", "some": "gh", "few": "f"}
@@ -231,7 +224,7 @@ def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> No
     assert sorted(chosen) == ["many", "some"]
 
 
-def test_one_device_alone_is_held_against_none(tmp_path: Path) -> None:
+def test_one_device_alone_is_held_against_none(tmp_path):
     database = stored_in(tmp_path, result())
     site = visitor(database)
     assert "No other device was measured" in text(site.get("/device/A%20processor").text)
@@ -239,23 +232,7 @@ def test_one_device_alone_is_held_against_none(tmp_path: Path) -> None:
     assert "There is one run" in text(site.get("/runs/compare").text)
 
 
-def test_what_is_not_there_is_said_with_what_is(visited: TestClient) -> None:
-    """A list offered its first engine in the place of one that is not there."""
-    page = visited.get(f"/engines?{urlencode({'a': 'onnx'})}")
-    assert page.status_code == 404
-    said = "There is no engine 'onnx' here. Those with results: pytorch, onnxruntime."
-    assert said in text(page.text)
-    assert re.findall(r"<option[^>]* selected>(.*?)</option>", page.text)[:2] == ["choose one"] * 2
-    other = visited.get("/engines?a=pytorch")
-    assert other.status_code == 200
-    assert re.findall(r"<option[^>]* selected>(.*?)</option>", other.text)[:2] == [
-        "choose one",
-        "pytorch",
-    ]
-    assert "Choose another engine." in text(other.text)
-
-
-def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
+def test_that_two_engines_are_two_is_no_doubt(tmp_path):
     """≠ stood on each imported row: its source calls an engine by its name."""
     database = stored_in(tmp_path / "engines.duckdb")
     rows = [
@@ -270,9 +247,7 @@ def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
     assert "95 % interval" not in text(page)
 
 
-def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(
-    tmp_path: Path,
-) -> None:
+def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(tmp_path):
     database = stored_in(tmp_path / "own.duckdb")
     for name, torch in ((SLOW, "2.12"), (FAST, "2.13")):
         ran = {"conditions": {"packages": {"torch": torch}}, **card(name)}
@@ -298,8 +273,8 @@ def said(*lines: Compared) -> str:
     return answer(sides_of(False, "a", "b", "", {}), ground)
 
 
-def test_counts_are_of_the_configurations_of_the_median_and_the_others_are_told() -> None:
-    """Two that are faster for certain, by how much nobody knows, are not in the median."""
+def test_counts():
+    # Two that are faster for certain, by how much nobody knows, are not in the median.
     side = Side(("b",), [{"model": "z"}])
     lines = [
         *(line(f"m{n}", 1.5, 1.4, 1.6) for n in range(3)),
@@ -311,15 +286,9 @@ def test_counts_are_of_the_configurations_of_the_median_and_the_others_are_told(
         "b is 1.50× as fast as a in the median of 4 common configurations of 4 models: faster in 3;"
         " slower in 1. Beside these 2 known too roughly for a ratio and 1 not compared."
     )
-
-
-def test_single_launches_are_counted_as_such() -> None:
     told = said(line("m", 1.5, 1.4, 1.6), line("n", 1.3, 1.2, 1.4, SAMPLES))
     assert told.endswith(": faster in 2, 1 of them within single launches.")
-
-
-def test_two_devices_are_not_each_faster_than_the_other() -> None:
-    """Of 4 and 0.125 the arithmetic middle is 2.06, and the other way round 4.13."""
+    # Of 4 and 0.125 the arithmetic middle is 2.06, and the other way round 4.13.
     there = SpeedUps([line("m", 4.0, 3.9, 4.1), line("n", 0.125, 0.12, 0.13)]).median
     back = SpeedUps([line("m", 0.25, 0.24, 0.26), line("n", 8.0, 7.9, 8.1)]).median
     assert there is not None

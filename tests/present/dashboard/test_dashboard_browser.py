@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -103,11 +102,8 @@ def look_at(tab: Chrome, axe: str, address: str, pages: Iterable[str]) -> None:
         assert over <= 0, f"{page} is {over} px too wide"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("wide", [1280, 400])
-def test_no_page_leaves_anybody_out_complains_or_asks_others(
-    tab: Chrome, axe: str, address: str, scheme: str, wide: int
-) -> None:
+@pytest.mark.parametrize(("scheme", "wide"), [("light", 1280), ("dark", 400)])
+def test_no_page_leaves_anybody_out_complains_or_asks_others(tab, axe, address, scheme, wide):
     tab.look(scheme, wide)
     asked = QUESTION.replace("?", ".json?")  # until it is answered the page is another
     urllib.request.urlopen(f"{address}{asked}", timeout=240).close()
@@ -115,9 +111,7 @@ def test_no_page_leaves_anybody_out_complains_or_asks_others(
 
 
 @pytest.mark.parametrize(("scheme", "wide"), [("light", 1280), ("dark", 400)])
-def test_no_page_of_a_model_or_device_does(
-    tab: Chrome, axe: str, tmp_path: Path, scheme: str, wide: int
-) -> None:
+def test_no_page_of_a_model_or_device_does(tab, axe, tmp_path, scheme, wide):
     tab.look(scheme, wide)
     database = filled(tmp_path / "results.duckdb")
     store(database, "later", *launches(8.0, model="vit-tiny"))
@@ -125,22 +119,12 @@ def test_no_page_of_a_model_or_device_does(
         look_at(tab, axe, entities, ENTITIES)
 
 
-def test_the_overview_leaves_nobody_out_when_its_findings_are_there(
-    tab: Chrome, axe: str, address: str
-) -> None:
+def test_a_real_page(tab, axe, address):
+    # The overview leaves nobody out when its findings are there.
     tab.go(address)
     tab.until(lambda: tab.js("!!document.querySelector('#findings')"))
     assert barriers(tab, axe) == []
-
-
-def test_hostile_names_do_nothing_in_a_real_page(tab: Chrome, axe: str, bad_address: str) -> None:
-    tab.look()
-    pages = [page for page in everything(tab, bad_address) if page != QUESTION]
-    look_at(tab, axe, bad_address, pages)
-
-
-def test_the_browser_keeps_to_the_policy(tab: Chrome, address: str) -> None:
-    """Were a name ever to become an element, it still could do nothing."""
+    # Were a name ever to become an element, it still could do nothing.
     tab.go(f"{address}/results")
     tab.js(
         "document.body.insertAdjacentHTML('beforeend',"
@@ -152,17 +136,7 @@ def test_the_browser_keeps_to_the_policy(tab: Chrome, address: str) -> None:
     assert tab.js("getComputedStyle(document.querySelector('#red')).color") != "rgb(255, 0, 0)"
     refused = tab.js("fetch('https://example.org/').then(() => 'fetched', () => 'refused')")
     assert refused == "refused"
-
-
-def count(tab: Chrome) -> str:
-    return str(tab.js("document.querySelector('#count').textContent.trim()"))
-
-
-def search(tab: Chrome) -> str:
-    return str(tab.js("location.search"))
-
-
-def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address: str) -> None:
+    # A filter answers at once and stays in the address.
     tab.look()
     tab.go(f"{address}/results")
     before = count(tab)
@@ -178,9 +152,7 @@ def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address:
     tab.js("setTimeout(() => history.back())")
     tab.until(lambda: tab.js("document.readyState === 'complete' && !window.same"))
     assert (search(tab), count(tab)) == ("", before)
-
-
-def test_a_choice_counts_before_the_server_has_answered(tab: Chrome, address: str) -> None:
+    # A choice counts before the server has answered.
     tab.look()
     tab.go(f"{address}/results?sort=-latency")
     keys: list[str] = tab.js(
@@ -197,7 +169,22 @@ def test_a_choice_counts_before_the_server_has_answered(tab: Chrome, address: st
     assert search(tab) == "?" + "&".join(f"cell={key}" for key in keys)
 
 
-def test_the_focus_can_be_seen_and_skips_to_the_page_and_stays(tab: Chrome, address: str) -> None:
+def test_hostile_names_do_nothing_in_a_real_page(tab, axe, bad_address):
+    tab.look()
+    pages = [page for page in everything(tab, bad_address) if page != QUESTION]
+    look_at(tab, axe, bad_address, pages)
+
+
+def count(tab: Chrome) -> str:
+    return str(tab.js("document.querySelector('#count').textContent.trim()"))
+
+
+def search(tab: Chrome) -> str:
+    return str(tab.js("location.search"))
+
+
+def test_keyboard_and_no_script(tab, address):
+    # The focus can be seen and skips to the page and stays.
     tab.look()
     tab.go(f"{address}/results")
     tab.key(TAB)
@@ -222,17 +209,7 @@ def test_the_focus_can_be_seen_and_skips_to_the_page_and_stays(tab: Chrome, addr
     )
     assert search(tab) == f"?model=bert&cell={key}"
     assert tab.js("document.querySelectorAll('#tray li').length") == 1
-
-
-def tabbed_to(tab: Chrome, there: str) -> None:
-    for _ in range(80):
-        tab.key(TAB)
-        if tab.js(there):
-            return
-    raise AssertionError(f"the keyboard does not come to where {there}")
-
-
-def test_everything_works_without_a_script(tab: Chrome, address: str) -> None:
+    # Everything works without a script.
     tab.look()
     tab.scripts(allowed=False)
     try:
@@ -249,7 +226,15 @@ def test_everything_works_without_a_script(tab: Chrome, address: str) -> None:
         tab.scripts(allowed=True)
 
 
-def test_a_run_that_goes_on_is_followed(tab: Chrome, tmp_path: Path) -> None:
+def tabbed_to(tab: Chrome, there: str) -> None:
+    for _ in range(80):
+        tab.key(TAB)
+        if tab.js(there):
+            return
+    raise AssertionError(f"the keyboard does not come to where {there}")
+
+
+def test_a_run_that_goes_on_is_followed(tab, tmp_path):
     database = stored_in(tmp_path / "live.duckdb")
     with Journal.create(database.journals, "now") as journal, served(database) as site:
         begin(journal, "now", plan=[{}], settings={"launches": 2})
@@ -261,7 +246,8 @@ def test_a_run_that_goes_on_is_followed(tab: Chrome, tmp_path: Path) -> None:
         assert tab.complaints() == []
 
 
-def test_dark_is_dark_and_light_is_light(tab: Chrome, address: str) -> None:
+def test_colours_and_early_ticks(tab, address):
+    # Dark is dark and light is light.
     shade = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     tab.look("light")
     tab.go(f"{address}/results")
@@ -269,9 +255,7 @@ def test_dark_is_dark_and_light_is_light(tab: Chrome, address: str) -> None:
     tab.look("dark")
     assert tab.js(shade) < 40
     tab.look("light")
-
-
-def test_a_tick_before_the_script_has_come_is_kept(tab: Chrome, address: str) -> None:
+    # A tick before the script has come is kept.
     held: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -296,7 +280,7 @@ _BEYOND = """[...document.querySelectorAll("table.results td.figure")].filter((c
 }).map((cell) => cell.textContent.trim())"""
 
 
-def test_qualities_stay_within_their_cells_at_1280_pixels(tab: Chrome, tmp_path: Path) -> None:
+def test_qualities_stay_within_their_cells_at_1280_pixels(tab, tmp_path):
     database = stored_in(tmp_path / "wide.duckdb")
     card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090 Laptop GPU"}
     processor = {"hardware": "cpu", "device_name": "AMD EPYC 9355 32-Core Processor"}

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_taken_port_ends_it_with_a_sentence(folder: Path) -> None:
+def test_a_taken_port_ends_it_with_a_sentence(folder):
     """Again and again: a reader of the store must not be left behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -69,7 +69,7 @@ def test_a_taken_port_ends_it_with_a_sentence(folder: Path) -> None:
             assert done.stderr.count("\n") == 1
 
 
-def test_what_is_no_database_is_refused_before_an_address_is_given(tmp_path: Path) -> None:
+def test_what_is_no_database_is_refused_before_an_address_is_given(tmp_path):
     (tmp_path / "see.md").write_text("# no database\n" * 2000)
     line = [sys.executable, "-m", "accelbench", "dashboard", "--db", "see.md"]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -77,7 +77,7 @@ def test_what_is_no_database_is_refused_before_an_address_is_given(tmp_path: Pat
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_it_answers_until_it_is_interrupted_and_ends_well(folder: Path, sign: int) -> None:
+def test_it_answers_until_it_is_interrupted_and_ends_well(folder, sign):
     before = sorted(p.name for p in folder.iterdir())
     with started(folder) as (process, address):
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
@@ -89,7 +89,7 @@ def test_it_answers_until_it_is_interrupted_and_ends_well(folder: Path, sign: in
     assert sorted(p.name for p in folder.iterdir()) == before
 
 
-def test_a_token_is_made_and_wanted(folder: Path) -> None:
+def test_a_token_is_made_and_wanted(folder):
     with started(folder, "--token", "new") as (_, address):
         found = re.search(r"\?token=([\w-]{20,})$", address)
         assert found
@@ -116,14 +116,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
         (["--db", "none.duckdb"], 3, "There is no database at "),
     ],
 )
-def test_what_it_refuses_it_says_in_one_line(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: Sequence[str],
-    code: int,
-    sentence: str,
-) -> None:
+def test_what_it_refuses_it_says_in_one_line(folder, monkeypatch, capsys, words, code, sentence):
     monkeypatch.chdir(folder)
     assert ended(monkeypatch, *words) == code
     err = capsys.readouterr().err
@@ -131,9 +124,7 @@ def test_what_it_refuses_it_says_in_one_line(
     assert err.count("\n") == 1
 
 
-def test_a_taken_port_is_said_and_the_usual_one_is_passed_over(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_taken_port_is_said_and_the_usual_one_is_passed_over(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     with serve.listening("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
@@ -144,9 +135,7 @@ def test_a_taken_port_is_said_and_the_usual_one_is_passed_over(
             assert other.getsockname()[1] != port
 
 
-def test_without_its_packages_it_names_the_install(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_its_packages_it_names_the_install(folder, monkeypatch, capsys):
     import importlib.util
 
     found = importlib.util.find_spec
@@ -161,7 +150,7 @@ def test_without_its_packages_it_names_the_install(
     ("host", "said"),
     [("127.0.0.1", "http://127.0.0.1:{}/"), ("::1", "http://[::1]:{}/")],
 )
-def test_the_address_that_is_printed_can_be_opened(host: str, said: str) -> None:
+def test_the_address_that_is_printed_can_be_opened(host, said):
     try:
         made = serve.listening(host, 0)
     except Exception:
@@ -170,7 +159,7 @@ def test_the_address_that_is_printed_can_be_opened(host: str, said: str) -> None
         assert serve.address(AccessRule(host), made) == said.format(made.getsockname()[1])
 
 
-def test_a_wildcard_is_printed_as_a_name() -> None:
+def test_a_wildcard_is_printed_as_a_name():
     with serve.listening("0.0.0.0", 0) as made:
         printed = serve.address(AccessRule("0.0.0.0", "t" * 16), made)
     assert printed.startswith(f"http://{socket.gethostname()}:")

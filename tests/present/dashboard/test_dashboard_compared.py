@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from itertools import pairwise
 from math import log
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,9 +69,8 @@ def headings(page: str) -> list[str]:
     return re.findall(r'<th scope="col"[^>]*>([^<]+)', page)
 
 
-def test_a_comparison_begins_with_a_sentence(
-    site: TestClient, keys: dict[tuple[str, int], str]
-) -> None:
+def test_a_comparison(site, keys):
+    # A comparison begins with a sentence.
     page = site.get(address(keys["pytorch", 1], keys["onnxruntime", 1])).text
     told = re.fullmatch(
         r"ONNX Runtime is (1\.\d+)–(2\.\d+)× as fast as PyTorch; memory 0\.500×\.", said(page)
@@ -83,11 +80,7 @@ def test_a_comparison_begins_with_a_sentence(
     (low, high) = re.findall(r"<td[^>]*>([\d.]+)× to ([\d.]+)×", page)[0]
     assert float(told[1]) <= float(low)
     assert float(high) <= float(told[2])
-
-
-def test_the_base_is_chosen_by_the_address(
-    site: TestClient, keys: dict[tuple[str, int], str]
-) -> None:
+    # The base is chosen by the address.
     both = (keys["pytorch", 1], keys["onnxruntime", 1])
     first = site.get(address(*both)).text
     turned = site.get(address(*both, base=both[1])).text
@@ -97,11 +90,7 @@ def test_the_base_is_chosen_by_the_address(
     assert f'href="?cell={both[0]}&amp;cell={both[1]}&amp;base={both[1]}"' in first
     assert re.search(r"<strong>0\.49\d×", turned)
     assert "each compared with <bdi>PyTorch</bdi>" in site.get(address(*both, base="0" * 16)).text
-
-
-def test_columns_are_those_in_which_they_differ(
-    site: TestClient, keys: dict[tuple[str, int], str]
-) -> None:
+    # Columns are those in which they differ.
     page = site.get(address(keys["pytorch", 1], keys["onnxruntime", 1])).text
     assert headings(page)[:3] == ["Model", "Runtime", "Speed"]
     assert "Batch" not in headings(page)
@@ -110,56 +99,41 @@ def test_columns_are_those_in_which_they_differ(
     assert "batch 1" in alike
     wider = site.get(address(keys["pytorch", 1], keys["pytorch", 2])).text
     assert headings(wider)[:2] == ["Model", "Batch"]
-
-
-def test_what_cannot_be_told_and_what_is_refused_say_so(
-    site: TestClient, keys: dict[tuple[str, int], str]
-) -> None:
+    # What cannot be told and what is refused say so.
     page = site.get(address(keys["onnxruntime", 1], keys["openvino", 1])).text
     assert said(page).startswith("Can't tell whether OpenVINO or ONNX Runtime is faster")
     assert "can't tell which is faster" in page
     refused = site.get(address(keys["pytorch", 1], keys["pytorch", 2])).text
     assert "is not compared with batch 1: not alike: weights." in said(refused)
     assert "not compared: not alike: weights" in refused
-
-
-def test_what_is_not_alike_is_one_folded_line_each(
-    site: TestClient, keys: dict[tuple[str, int], str]
-) -> None:
+    # What is not alike is one folded line each.
     page = site.get(address(*keys.values())).text
     (folded,) = re.findall(r'<details class="unlike">.*?</details>', page, re.DOTALL)
     assert folded.count("<li>") == len(keys) - 1
     assert "open" not in folded.partition(">")[0]
     assert "weights" not in re.sub("<[^>]*>", "", page.partition("<h1>")[0])
-
-
-def test_the_picture_has_a_lane_for_each_and_marks_what_nobody_can_tell(
-    site: TestClient, keys: dict[tuple[str, int], str]
-) -> None:
+    # The picture has a lane for each and marks what nobody can tell.
     page = site.get(address(*keys.values())).text
     assert page.count('<div class="lane">') == len(keys)
     assert page.count('class="reach"') == 2
     assert "not compared</text>" in page
     close = site.get(address(keys["onnxruntime", 1], keys["openvino", 1])).text
     assert re.search(r'<svg [^>]*class=" open"', close)
-
-
-def test_one_alone_is_compared_with_nothing(
-    site: TestClient, keys: dict[tuple[str, int], str]
-) -> None:
+    # One alone is compared with nothing.
     page = site.get(address(keys["pytorch", 1])).text
     assert "Choose a second configuration" in page
     assert 'class="says"' not in page
 
 
-def test_hostile_names_are_text(bad_site: TestClient) -> None:
+def test_hostile_names_are_text(bad_site):
     found = re.findall(r'id="pick-([0-9a-f]{16})"', bad_site.get("/results?status=ok").text)
     page = bad_site.get(address(*found[:12])).text
     assert "<script>" not in page
     assert "\u202e" not in page
 
 
-def test_places_of_a_picture_are_in_order_and_within_it() -> None:
+def test_places_of_a_picture():
+    # Places of a picture are in order and within it.
     drawn = picture_of([(1.0, None, None), (1.2, 1.1, 1.3), (0.001, 1e-9, 0.9), None])
     assert drawn is not None
     base, close, far, nothing = drawn.marks
@@ -171,9 +145,7 @@ def test_places_of_a_picture_are_in_order_and_within_it() -> None:
     assert nothing.at is None
     assert "1×" in [text for _, text in drawn.ticks]
     assert picture_of([None, None]) is None
-
-
-def test_a_ratio_stands_where_the_axis_says_however_large_it_is() -> None:
+    # A ratio stands where the axis says however large it is.
     drawn = picture_of([(1.0, None, None), (64.0, None, None), (1000.0, None, None)])
     assert drawn is not None
     once, less, more = (mark.at for mark in drawn.marks)
@@ -184,7 +156,7 @@ def test_a_ratio_stands_where_the_axis_says_however_large_it_is() -> None:
 
 
 @pytest.mark.parametrize("ends", [(0.98, 1.02), (0.5, 2.0), (1.0, 1.0), (0.02, 50.0), (1.1, 1.3)])
-def test_an_axis_has_few_round_ticks(ends: tuple[float, float]) -> None:
+def test_an_axis_has_few_round_ticks(ends):
     drawn = picture_of([(1.0, None, None), (ends[1], *ends)])
     assert drawn is not None
     texts = [text for _, text in drawn.ticks]
@@ -193,7 +165,7 @@ def test_an_axis_has_few_round_ticks(ends: tuple[float, float]) -> None:
     assert all(len(text) <= 6 and "e" not in text for text in texts)
 
 
-def test_a_browsers_names_wrap_whatever_they_are(tmp_path: Path) -> None:
+def test_a_browsers_names_wrap_whatever_they_are(tmp_path):
     made = stored_in(tmp_path)
     long = "a" * 300
     store(made, "r", result(model=long), result(model=long, runtime="onnxruntime"))
@@ -206,9 +178,7 @@ def test_a_browsers_names_wrap_whatever_they_are(tmp_path: Path) -> None:
     ("ratios", "beyond"),
     [((0.1, 1.33), lambda ticks: max(ticks) > 1.0), ((0.8, 20.0), lambda ticks: min(ticks) < 1.0)],
 )
-def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(
-    ratios: tuple[float, float], beyond: Callable[[list[float]], bool]
-) -> None:
+def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(ratios, beyond):
     """A mark at 1.33× stood beyond the last tick, which was 1×."""
     drawn = picture_of([(1.0, None, None), *((ratio, None, None) for ratio in ratios)])
     assert drawn is not None
@@ -217,7 +187,7 @@ def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(
     assert all(after - before > 4.0 for before, after in pairwise(places))
 
 
-def test_intervals_are_named_where_there_are_some(tmp_path: Path) -> None:
+def test_intervals_are_named_where_there_are_some(tmp_path):
     made = stored_in(tmp_path / "single.duckdb")
     ends = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
     theirs = {"provenance": "imported", "samples": {}, **ends}
@@ -253,23 +223,21 @@ def held(**other: Any) -> ComparedCell:
         ({"throughput_unit": "tokens/s"}, ["figure p50 → mean", "unit sequences/s → tokens/s"]),
     ],
 )
-def test_what_is_beside_one_axis_makes_a_ratio_doubtful(
-    other: dict[str, Any], doubts: list[str]
-) -> None:
+def test_what_is_beside_one_axis_makes_a_ratio_doubtful(other, doubts):
     """A row said “0.678×” of fp4 on eight cards and fp8 on sixteen, and no more."""
     found = held(**other)
     assert found.ratio is not None
     assert found.doubts == doubts
 
 
-def test_scenarios_are_not_held_against_each_other() -> None:
+def test_scenarios_are_not_held_against_each_other():
     """A server was “1.01×” of what was offline."""
     found = held(scenario="server")
     assert (found.ratio, found.refused) == (None, "not alike: scenario")
     assert not held(scenario=None).refused
 
 
-def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
+def test_the_mark_is_in_the_row(tmp_path):
     database = stored_in(tmp_path)
     unlike = result(precision="fp16", batch_size=4)
     store(database, "r", result(), result(batch_size=2), unlike)
@@ -283,7 +251,7 @@ def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
     assert "≠: beside what is compared" in marked
 
 
-def test_quantised_outputs_are_said_in_the_row(tmp_path: Path) -> None:
+def test_quantised_outputs_are_said_in_the_row(tmp_path):
     """int8 stood beside fp32 as twice as fast, and nothing said that its outputs were unknown."""
     database = stored_in(tmp_path)
     unverified = {"verification": "not_done", "verification_error": None}

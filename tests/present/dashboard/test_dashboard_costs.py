@@ -35,7 +35,7 @@ def cells(database: Database, prices: Prices | None) -> list[dict[str, Any]]:
     return taken(database, "now", prices).ask("FROM cell ORDER BY key")
 
 
-def test_a_cell_costs_its_price_over_its_throughput(database: Database) -> None:
+def test_a_cell_costs_its_price_over_its_throughput(database):
     found = [one for one in cells(database, PRICES) if one["cost_per_million"] is not None]
     assert {one["priced_by"] for one in found} == {"cpu", "NVIDIA A100", "office"}
     for one in found:
@@ -44,9 +44,7 @@ def test_a_cell_costs_its_price_over_its_throughput(database: Database) -> None:
         assert one["currency"] == "USD"
 
 
-def test_what_nobody_measured_what_is_emulated_and_what_failed_have_none(
-    database: Database,
-) -> None:
+def test_what_nobody_measured_what_is_emulated_and_what_failed_have_none(database):
     found = cells(database, Prices({"cpu": 1.0, "cuda": 1.0, "webgpu": 1.0}))
     bare = {one["kind"] for one in found if one["cost_per_million"] is None}
     assert bare == {"simulated", "predicted", "emulated", "measured"}  # of which one failed
@@ -58,7 +56,7 @@ def test_what_nobody_measured_what_is_emulated_and_what_failed_have_none(
     }
 
 
-def test_several_devices_and_a_cost_of_its_own(tmp_path: Path) -> None:
+def test_several_devices_and_a_cost_of_its_own(tmp_path):
     database = stored_in(tmp_path / "b.duckdb")
     card = {"hardware": "cuda", "device_name": "NVIDIA A100", "throughput": 1000.0}
     store(
@@ -77,7 +75,7 @@ def test_several_devices_and_a_cost_of_its_own(tmp_path: Path) -> None:
     assert unpriced["four"]["cost_per_million"] is None
 
 
-def test_a_table_has_the_column_and_is_ordered_by_it(database: Database) -> None:
+def test_a_table_has_the_column_and_is_ordered_by_it(database):
     page = visitor(database, PRICES).get("/results?sort=cost").text
     assert "$/M" in page
     assert "cost of a million items, by <bdi>prices.json</bdi>" in page
@@ -89,14 +87,14 @@ def test_a_table_has_the_column_and_is_ordered_by_it(database: Database) -> None
     assert costs == sorted(costs)
 
 
-def test_without_prices_there_is_no_column(database: Database) -> None:
+def test_without_prices_there_is_no_column(database):
     someone = visitor(database, None)
     assert "$/M" not in someone.get("/results").text
     (key, *_) = [one["key"] for one in cells(database, None)]
     assert "Cost" not in someone.get(f"/cell/{key}").text
 
 
-def test_a_cell_says_by_which_price_and_what_a_training_step_costs(tmp_path: Path) -> None:
+def test_a_cell_says_by_which_price_and_what_a_training_step_costs(tmp_path):
     database = stored_in(
         tmp_path / "t.duckdb", result(mode="training", latency_mean_ms=500.0, throughput=1.6)
     )
@@ -110,27 +108,27 @@ def test_a_cell_says_by_which_price_and_what_a_training_step_costs(tmp_path: Pat
     assert "no price of this device" in someone.get(f"/cell/{by_platform['rocm']}").text
 
 
-def test_cells_as_a_file_have_cost_and_currency(database: Database) -> None:
+def test_cells_as_a_file_have_cost_and_currency(database):
     lines = list(csv.DictReader(io.StringIO(visitor(database, PRICES).get("/cells.csv").text)))
     priced = [one for one in lines if one["cost_per_million"]]
     assert {one["currency"] for one in priced} == {"USD"}
     assert any(one["priced_by"] == "office" for one in priced)
 
 
-def test_charts_of_cost_are_drawn_and_say_the_price(database: Database) -> None:
+def test_charts_of_cost_are_drawn_and_say_the_price(database):
     pytest.importorskip("vl_convert")
     page = visitor(database, PRICES).get("/chart/hardware-cost?machine=").text
     assert "Priced by prices.json" in page
     assert "nothing to show" in visitor(database, None).get("/chart/hardware-cost.svg").text
 
 
-def test_a_comparison_has_the_column(database: Database) -> None:
+def test_a_comparison_has_the_column(database):
     keys = [one["key"] for one in cells(database, PRICES)][:3]
     page = visitor(database, PRICES).get("/compare", params=[("cell", key) for key in keys]).text
     assert ">$/M</th>" in page
 
 
-def test_prices_of_nothing_here_are_named(database: Database) -> None:
+def test_prices_of_nothing_here_are_named(database):
     said = "Prices of p.json that are of nothing here: "
     prices = Prices({"A100": 1.0, "cpu": 1.0, "OFFICE": 2.0, "lab-9": 3.0}, path=Path("p.json"))
     taken_with = taken(database, "now", prices)
@@ -146,7 +144,7 @@ def test_prices_of_nothing_here_are_named(database: Database) -> None:
     assert taken(database, "now", many).unmatched_prices.endswith("and 44 more.")
 
 
-def test_a_bundle_tells_nobody_of_prices_of_nothing_in_it(database: Database) -> None:
+def test_a_bundle_tells_nobody_of_prices_of_nothing_in_it(database):
     keeper = SnapshotKeeper(database, prices=Prices({"secret-lab": 1.0, "cpu": 1.0}))
     app = application(database, keeper=keeper, instead=lambda site: published_pages(site, [], []))
     page = TestClient(app, base_url="http://127.0.0.1:8501").get("/results").text
@@ -154,7 +152,7 @@ def test_a_bundle_tells_nobody_of_prices_of_nothing_in_it(database: Database) ->
     assert "secret-lab" not in page
 
 
-def test_names_of_prices_are_text(tmp_path: Path) -> None:
+def test_names_of_prices_are_text(tmp_path):
     database = hostile(tmp_path / "h.duckdb")
     prices = Prices(dict.fromkeys(HOSTILE, 1.0), "EUR", Path("<script>prices</script>.json"))
     someone = visitor(database, prices)

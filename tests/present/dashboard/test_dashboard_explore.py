@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from chrome import Chrome
 from dashboard_world import result, served, store, stored_in, visitor
 from starlette.testclient import TestClient
 
@@ -73,39 +71,30 @@ def models(text: str) -> list[str]:
     return re.findall(r'<a href="/cell/\w+"><bdi>(.*?)</bdi>', table)
 
 
-def test_points_are_those_with_usable_times_and_imports_are_hollow(there: TestClient) -> None:
+def test_points_and_fronts(there, site):
+    # Points are those with usable times and imports are hollow.
     text = page(there, "/explore?x=latency&y=throughput")
     assert "5 configurations with both figures · 2 without" in text
     marks = text.partition('<g class="marks')[2].partition("</g>")[0]
     assert marks.count("<circle") == 5
     assert marks.count("hollow") == 1
-
-
-def test_the_front_is_what_nothing_beats_in_both(there: TestClient) -> None:
+    # The front is what nothing beats in both.
     text = page(there, "/explore?x=latency&y=throughput")
     assert models(text) == ["a", "c", "theirs"]
     assert 'class="front"' in text
     names = re.findall(r'<text class="name"[^>]*>(.*?)</text>', text)
     assert set(names) <= {"a", "c", "theirs"}
-
-
-def test_where_nobody_knows_what_is_better_along_the_best_up_are_told(there: TestClient) -> None:
+    # Where nobody knows what is better along the best up are told.
     text = page(there, "/explore?x=parameters&y=latency")
     assert models(text) == ["a", "b", "c", "d"]
     assert 'class="front"' not in text
-
-
-def test_first_token_against_tokens_a_second_is_a_question_where_there_are_such(
-    there: TestClient, site: TestClient
-) -> None:
+    # First token against tokens a second is a question where there are such.
     text = page(there, "/explore?x=ttft&y=token-rate")
     assert models(text) == ["a"]  # 5 ms and 1,000 a second: nothing beats it
     assert "1,000" in text.partition("The front as a table")[2]
     assert "First token against tokens a second for a user" in page(there, "/explore")
     assert "First token" not in page(site, "/explore")
-
-
-def test_the_address_says_all_of_it(there: TestClient) -> None:
+    # The address says all of it.
     text = page(
         there,
         "/explore?x=parameters&y=latency&colour=runtime&size=throughput&find=open&x-from=1.5"
@@ -118,9 +107,7 @@ def test_the_address_says_all_of_it(there: TestClient) -> None:
     assert 'name="colour" value="runtime"' in text  # the filters keep the axes
     assert "2 configurations with both figures · 2 found" in " ".join(text.split())
     assert text.count('class="found') == 2
-
-
-def test_a_part_of_it_is_a_range_of_its_axes(there: TestClient) -> None:
+    # A part of it is a range of its axes.
     text = page(there, "/explore?x=latency&y=throughput&x-from=1.5&x-to=5")
     assert "2 configurations with both figures" in text
     assert models(text) == ["b", "c"]
@@ -136,20 +123,18 @@ def test_a_part_of_it_is_a_range_of_its_axes(there: TestClient) -> None:
         ("x-from=5&x-to=2", "Give the smaller one first"),
     ],
 )
-def test_a_slip_is_told_in_a_sentence(there: TestClient, words: str, said: str) -> None:
+def test_a_slip_is_told_in_a_sentence(there, words, said):
     answer = there.get(f"/explore?{words}")
     assert answer.status_code == 400
     assert said in answer.text
 
 
-def test_what_has_no_such_figures_says_so(there: TestClient, empty: TestClient) -> None:
+def test_what_has_no_such_figures_says_so(there, empty):
     assert "Nothing has both" in page(there, "/explore?x=energy&y=latency")
     assert "There are no results yet" in page(empty, "/explore")
 
 
-def test_many_points_are_counts_at_places_and_the_same_front(
-    there: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_points_are_counts_at_places_and_the_same_front(there, database, monkeypatch):
     monkeypatch.setattr(explore_points, "MOST_POINTS", 3)
     text = page(visitor(database), "/explore?x=latency&y=throughput")
     assert "<circle" not in text.partition('<g class="marks')[2].partition("</g>")[0]
@@ -157,7 +142,8 @@ def test_many_points_are_counts_at_places_and_the_same_front(
     assert models(text) == ["a", "c", "theirs"]
 
 
-def test_columns_for_a_script_are_where_the_marks_stand(there: TestClient) -> None:
+def test_pictures_of_points(there):
+    # Columns for a script are where the marks stand.
     said: dict[str, Any] = there.get("/explore/points.json?x=latency&y=throughput").json()
     assert said["count"] == 5
     assert sorted(said["x"]) == [1.0, 2.0, 4.0, 8.0, 9.0]
@@ -167,14 +153,7 @@ def test_columns_for_a_script_are_where_the_marks_stand(there: TestClient) -> No
     assert {len(said[name]) for name in ("said", "key", "day", "kind", "by")} == {5}
     assert set(said["day"]) == {"2026-01-02"}
     assert all(there.get(f"/cell/{key}").status_code == 200 for key in said["key"])
-
-
-def test_ticks_stand_on_round_numbers() -> None:
-    assert ticks_of(ChartAxis("", 0.0, 9.63)) == [0, 2, 4, 6, 8]
-    assert ticks_of(ChartAxis("", 0.7, 30.0, log=True)) == [1, 2, 5, 10, 20]
-
-
-def test_a_distribution_has_quantiles_by_a_field(there: TestClient) -> None:
+    # A distribution has quantiles by a field.
     text = page(there, "/explore/distribution?of=latency&by=runtime")
     rows = re.findall(r"<tr>(.*?)</tr>", text.partition("<tbody>")[2], re.DOTALL)
     cells = [re.findall(r"<t[hd][^>]*>(?:<bdi>)?(.*?)(?:</bdi>)?</t[hd]>", row) for row in rows]
@@ -185,9 +164,7 @@ def test_a_distribution_has_quantiles_by_a_field(there: TestClient) -> None:
     svg = there.get("/explore/distribution.svg?of=latency&by=runtime&theme=dark")
     assert svg.status_code == 200
     assert 'fill="#0f1419"' in svg.text
-
-
-def test_charts_offer_what_can_be_drawn_and_say_what_others_need(there: TestClient) -> None:
+    # Charts offer what can be drawn and say what others need.
     text = page(there, "/charts")
     offered = set(re.findall(r'<img src="/chart/([\w-]+)\.svg', text))
     assert "latency-distribution" in offered
@@ -197,9 +174,7 @@ def test_charts_offer_what_can_be_drawn_and_say_what_others_need(there: TestClie
     assert "at different times" in needs
     for name in offered:
         assert "nothing to show" not in there.get(f"/chart/{name}.svg").text
-
-
-def test_a_picture_has_its_room_and_one_for_dark_paper_and_for_a_phone(there: TestClient) -> None:
+    # A picture has its room and one for dark paper and for a phone.
     text = page(there, "/charts")
     image = re.findall(r"<picture>(.*?)</picture>", text, re.DOTALL)[0]
     assert re.search(r'<img [^>]*width="\d+" height="\d+"', image)
@@ -214,9 +189,12 @@ def test_a_picture_has_its_room_and_one_for_dark_paper_and_for_a_phone(there: Te
     assert there.get("/chart/hardware-latency.svg?theme=pink").status_code == 400
 
 
-def test_thousands_are_summarised_and_no_alphabet_chooses(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ticks_stand_on_round_numbers():
+    assert ticks_of(ChartAxis("", 0.0, 9.63)) == [0, 2, 4, 6, 8]
+    assert ticks_of(ChartAxis("", 0.7, 30.0, log=True)) == [1, 2, 5, 10, 20]
+
+
+def test_thousands_are_summarised_and_no_alphabet_chooses(database, monkeypatch):
     from accelbench.present.dashboard.pictures import pages
 
     monkeypatch.setattr(pages, "MOST_CELLS", 3)
@@ -227,7 +205,7 @@ def test_thousands_are_summarised_and_no_alphabet_chooses(
     assert '/charts?model=a"' in text
 
 
-def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path: Path) -> None:
+def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path):
     from accelbench.present.dashboard.page_query import PageQuery
     from accelbench.present.dashboard.snapshots import cells, snapshot
 
@@ -246,7 +224,7 @@ def address(database: Database) -> Iterator[str]:
         yield one
 
 
-def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: str) -> None:
+def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab, address):
     tab.look()
     tab.go(f"{address}/explore?x=latency&y=throughput")
     tab.until(lambda: tab.js("document.querySelector('.explored').dataset.ready === '5'"))
@@ -273,13 +251,14 @@ def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: 
     tab.until(lambda: tab.js("document.querySelectorAll('.marks circle').length") == 3)
 
 
-def test_a_precision_that_nobody_said_is_no_data(tmp_path: Path) -> None:
+def test_a_precision_that_nobody_said_is_no_data(tmp_path):
     database = stored_in(tmp_path, result(precision=None, provenance="imported"))
     text = page(visitor(database), "/explore")
     assert "None" not in text.partition("The front as a table")[2]
 
 
-def test_points_of_one_model_are_each_named_by_what_tells_them_apart() -> None:
+def test_names_of_points():
+    # Points of one model are each named by what tells them apart.
     rows: list[dict[str, object]] = [
         {"model": "vit", "batch_size": 1, "precision": "fp16"},
         {"model": "vit", "batch_size": 512, "precision": "fp16"},
@@ -289,18 +268,14 @@ def test_points_of_one_model_are_each_named_by_what_tells_them_apart() -> None:
     names = names_of_front(rows, [(50.0, 10.0), (51.0, 10.5), (52.0, 9.5)])
     assert [name.text for name in names] == ["vit, batch 1", "vit, batch 512", "bert"]
     assert len({name.below for name in names}) == 3
-
-
-def test_names_that_would_lie_on_each_other_are_left_out() -> None:
+    # Names that would lie on each other are left out.
     rows = [{"model": f"model-{n}"} for n in range(7)]
     names = names_of_front(rows, [(50.0, 50.0)] * 7)
     lines = [name.below for name in names]
     assert len(set(lines)) == len(lines) == 6
 
 
-def test_a_count_has_the_shade_that_the_legend_gives_it(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_count_has_the_shade_that_the_legend_gives_it(database, monkeypatch):
     monkeypatch.setattr(explore_points, "MOST_POINTS", 3)
     text = page(visitor(database), "/explore?x=batch&y=batch")
     legend = text.partition('aria-label="Shades')[2].partition("</ul>")[0]

@@ -31,13 +31,11 @@ TOKEN = "a-token-of-some-length"
         ("", 421),
     ],
 )
-def test_another_sites_name_that_points_here_gains_nothing(
-    site: TestClient, host: str, status: int
-) -> None:
+def test_another_sites_name_that_points_here_gains_nothing(site, host, status):
     assert site.get("/", headers={"host": host}).status_code == status
 
 
-def test_the_host_that_it_was_bound_to_is_known(stored: Database) -> None:
+def test_the_host_that_it_was_bound_to_is_known(stored):
     bound = visitor(stored, AccessRule("lab.example", TOKEN))
     said = {"authorization": f"Bearer {TOKEN}"}
     assert bound.get("/", headers={**said, "host": "LAB.example:8501"}).status_code == 200
@@ -45,35 +43,19 @@ def test_the_host_that_it_was_bound_to_is_known(stored: Database) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_nothing_can_be_changed(site: TestClient, method: str) -> None:
+def test_nothing_can_be_changed(site, method):
     answer = site.request(method, "/")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_head_is_answered_without_a_body(site: TestClient) -> None:
+def test_answers_without_programs(site):
     answer = site.head("/")
     assert (answer.status_code, answer.content) == (200, b"")
-
-
-@pytest.mark.parametrize(
-    "address", ["/", "/static/app.js", "/cells.csv", "/nothing", "/results?hardware=abacus"]
-)
-def test_every_answer_forbids_all_that_is_not_ours(site: TestClient, address: str) -> None:
-    headers = site.get(address).headers
-    assert headers["content-security-policy"] == POLICY
-    assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
-    assert "server" not in headers
-    assert "access-control-allow-origin" not in headers
-
-
-def test_a_picture_opened_by_itself_runs_nothing(site: TestClient) -> None:
+    # A picture opened by itself runs nothing.
     for form in ("svg", "html"):
         headers = site.get(f"/chart/trend.{form}").headers
         assert headers["content-security-policy"].endswith("sandbox")
-
-
-def test_pages_hold_no_program_and_no_style_of_their_own(site: TestClient) -> None:
+    # Pages hold no program and no style of their own.
     page = site.get("/").text
     scripts = re.findall("<script[^>]*>[^<]*</script>", page)
     assert scripts
@@ -86,6 +68,18 @@ def test_pages_hold_no_program_and_no_style_of_their_own(site: TestClient) -> No
     assert "https://" not in page
 
 
+@pytest.mark.parametrize(
+    "address", ["/", "/static/app.js", "/cells.csv", "/nothing", "/results?hardware=abacus"]
+)
+def test_every_answer_forbids_all_that_is_not_ours(site, address):
+    headers = site.get(address).headers
+    assert headers["content-security-policy"] == POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "server" not in headers
+    assert "access-control-allow-origin" not in headers
+
+
 # -- the token
 
 
@@ -95,7 +89,7 @@ def locked(stored: Database) -> TestClient:
 
 
 @pytest.mark.parametrize("address", ["/", "/cells.csv", "/static/app.js", "/chart/trend.svg"])
-def test_without_the_token_nothing_is_shown(locked: TestClient, address: str) -> None:
+def test_without_the_token_nothing_is_shown(locked, address):
     for query, headers in (
         ("", {}),
         ("?token=wrong", {}),
@@ -112,12 +106,10 @@ def test_without_the_token_nothing_is_shown(locked: TestClient, address: str) ->
         assert "set-cookie" not in answer.headers
 
 
-def test_a_bearer_is_let_in(locked: TestClient) -> None:
+def test_a_token(locked):
     said = {"authorization": f"Bearer {TOKEN}"}
     assert locked.get("/", headers=said).status_code == 200
-
-
-def test_the_token_becomes_a_cookie_and_leaves_the_address(locked: TestClient) -> None:
+    # The token becomes a cookie and leaves the address.
     answer = locked.get(f"/?hardware=cuda&token={TOKEN}&model=bert")
     assert (answer.status_code, answer.headers["location"]) == (303, "/?hardware=cuda&model=bert")
     cookie = answer.headers["set-cookie"]
@@ -126,9 +118,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(locked: TestClient) -
     assert locked.get("/results?hardware=cuda").status_code == 200  # the client has kept it
     # Who comes with both is led on too: the token stays in no history.
     assert locked.get(f"/?token={TOKEN}").status_code == 303
-
-
-def test_the_way_on_leads_nowhere_else(locked: TestClient) -> None:
+    # The way on leads nowhere else.
     for path in ("//evil.example/", "/\\evil.example", "///evil.example"):
         answer = locked.get(f"http://127.0.0.1:8501{path}?token={TOKEN}")
         assert answer.status_code == 303
@@ -151,7 +141,7 @@ def test_the_way_on_leads_nowhere_else(locked: TestClient) -> None:
         ("2130706433", False),
     ],
 )
-def test_what_is_this_machine_alone(host: str, here: bool) -> None:
+def test_what_is_this_machine_alone(host, here):
     assert is_loopback(host) is here
 
 
@@ -193,7 +183,7 @@ def raw(port: int, path: bytes, *headers: bytes) -> bytes:
         b"/templates/base.html",
     ],
 )
-def test_nothing_but_our_own_files_is_served(port: int, path: bytes) -> None:
+def test_nothing_but_our_own_files_is_served(port, path):
     answer = raw(port, path)
     status = int(answer.split(b" ", 2)[1])
     assert status in (400, 404)
@@ -219,7 +209,7 @@ def test_nothing_but_our_own_files_is_served(port: int, path: bytes) -> None:
         (b"/results?cell=" + b"&cell=".join(b"x%d" % n for n in range(500)), ()),
     ],
 )
-def test_nonsense_is_no_trouble(port: int, path: bytes, headers: tuple[bytes, ...]) -> None:
+def test_nonsense_is_no_trouble(port, path, headers):
     status = int(raw(port, path, *headers).split(b" ", 2)[1])
     assert status < 500
     assert raw(port, b"/").startswith(b"HTTP/1.1 200")

@@ -18,7 +18,7 @@ def database(tmp_path: Path) -> Database:
     return stored_in(tmp_path)
 
 
-def test_a_run_is_followed_while_it_is_written(database: Database) -> None:
+def test_a_run_is_followed_while_it_is_written(database):
     site = visitor(database)
     with Journal.create(database.journals, "now") as journal:
         begin(journal, "now", **PLAN)
@@ -39,7 +39,7 @@ def test_a_run_is_followed_while_it_is_written(database: Database) -> None:
         assert "data-live" not in site.get("/run/now").text
 
 
-def test_only_what_was_added_is_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_was_added_is_read(database, monkeypatch):
     with Journal.create(database.journals, "now") as journal:
         begin(journal, "now", **PLAN)
         journals = Journals(database.journals)
@@ -54,7 +54,7 @@ def test_only_what_was_added_is_read(database: Database, monkeypatch: pytest.Mon
         assert "samples" not in again.results[0]
 
 
-def test_a_torn_end_is_just_not_there_yet(database: Database) -> None:
+def test_a_torn_end_is_just_not_there_yet(database):
     with Journal.create(database.journals, "now") as journal:
         begin(journal, "now")
         path = journal.path
@@ -65,7 +65,7 @@ def test_a_torn_end_is_just_not_there_yet(database: Database) -> None:
     assert found.results == []
 
 
-def test_a_run_that_was_killed_is_cut_off_and_not_running(database: Database) -> None:
+def test_a_run_that_was_killed_is_cut_off_and_not_running(database):
     with Journal.create(database.journals, "killed") as journal:
         begin(journal, "killed", **PLAN)
         journal.append(Fact(RESULT, "killed-0", result()))
@@ -76,7 +76,7 @@ def test_a_run_that_was_killed_is_cut_off_and_not_running(database: Database) ->
     assert "cut off" in site.get("/runs").text
 
 
-def test_one_that_is_resumed_runs_again(database: Database) -> None:
+def test_one_that_is_resumed_runs_again(database):
     with Journal.create(database.journals, "r") as journal:
         begin(journal, "r")
         journal.append(Fact(RUN_FINISHED, "end", {"status": "interrupted"}))
@@ -90,7 +90,7 @@ def test_one_that_is_resumed_runs_again(database: Database) -> None:
         assert again.state == "running"
 
 
-def test_looking_at_a_run_does_not_stop_it_from_being_written(database: Database) -> None:
+def test_looking_at_a_run_does_not_stop_it_from_being_written(database):
     with Journal.create(database.journals, "r") as journal:
         begin(journal, "r")
         journals = Journals(database.journals)
@@ -102,12 +102,12 @@ def test_looking_at_a_run_does_not_stop_it_from_being_written(database: Database
 
 
 @pytest.mark.parametrize("name", ["..", "../a", "a/b", "a\\b", "", ".hidden", "a:b", "x" * 4000])
-def test_a_name_that_is_no_runs_leads_to_no_file(database: Database, name: str) -> None:
+def test_a_name_that_is_no_runs_leads_to_no_file(database, name):
     (database.path.parent / "a.jsonl").write_text("secret")
     assert Journals(database.journals).of(name) is None
 
 
-def test_a_run_that_has_ended_is_told_by_the_store(database: Database) -> None:
+def test_a_run_that_has_ended_is_told_by_the_store(database):
     store(database, "done", result(), result(launch=1), command="accelbench run a <b>")
     page = visitor(database).get("/run/done").text
     assert "accelbench run a &lt;b&gt;" in page

@@ -90,7 +90,7 @@ def addresses(site: TestClient) -> list[str]:
     ]
 
 
-def test_no_name_becomes_an_element_or_an_attribute(bad_site: TestClient) -> None:
+def test_no_name_becomes_an_element_or_an_attribute(bad_site):
     for address in addresses(bad_site):
         answer = bad_site.get(address)
         assert answer.status_code in (200, 400), address
@@ -104,40 +104,20 @@ def test_no_name_becomes_an_element_or_an_attribute(bad_site: TestClient) -> Non
             if tag == "img":
                 assert str(attributes["src"]).startswith(("/chart/", "/explore/")), address
             for name in ("href", "src", "action"):
-                if attributes.get(name):
-                    assert re.match(r"#main$|[/?](?!/)", str(attributes[name])), (
-                        address,
-                        attributes,
-                    )
-
-
-def test_every_name_is_read_as_it_was_written(bad_site: TestClient) -> None:
-    said = " ".join(read(bad_site.get("/results").text).said)
-    for name in HOSTILE:
-        assert visible(name) in said
-
-
-def test_names_that_turn_the_text_round_stand_only_in_what_a_form_sends(
-    bad_site: TestClient,
-) -> None:
-    for address in addresses(bad_site):
-        page = bad_site.get(address).text
-        body = page.partition("<body>")[2]
+                link = str(attributes.get(name) or "#main")
+                assert re.match(r"#main$|[/?](?!/)", link), (address, attributes)
+        # Names that turn the text round stand only in what a form sends.
+        body = answer.text.partition("<body>")[2]
         for place in re.finditer("\u202e", body):
             before = body[: place.start()]
             assert re.search(r'<input [^>]*value="[^"<>]*$', before), (address, before[-200:])
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_can_be_filtered_by(bad_site: TestClient, name: str) -> None:
-    for query in (f"model={quote(name)}", f"hardware={quote(name)}&status=ok"):
-        rows = list(
-            csv.DictReader(io.StringIO(bad_site.get(f"/cells.csv?{query}").text, newline=""))
-        )
-        assert {row["model"] for row in rows} == {csv_cell(name)}
-
-
-def test_a_link_with_a_name_leads_to_it(bad_site: TestClient) -> None:
+def test_names_are_text_in_pages_links_and_files(bad_site):
+    results = bad_site.get("/results").text
+    said = " ".join(read(results).said)
+    assert all(visible(name) in said for name in HOSTILE)
+    assert results.count('name="cell"') == 2 * len(HOSTILE)
     for key in cells(bad_site):
         page = read(bad_site.get(f"/cell/{key}").text)
         (link,) = [
@@ -146,17 +126,24 @@ def test_a_link_with_a_name_leads_to_it(bad_site: TestClient) -> None:
             if tag == "a" and str(a.get("href")).startswith("/results?model=")
         ]
         assert f'"/cell/{key}"' in bad_site.get(link).text
-
-
-def test_a_spreadsheet_takes_no_name_for_a_formula(bad_site: TestClient) -> None:
+    # A spreadsheet takes no name for a formula.
     lines = csv.reader(io.StringIO(bad_site.get("/cells.csv").text, newline=""))
     found = [value for line in lines for value in line]
     assert not [one for one in found if one.startswith(("=", "@"))]
     assert any(one.startswith("'=HYPERLINK") for one in found)
 
 
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_can_be_filtered_by(bad_site, name):
+    for query in (f"model={quote(name)}", f"hardware={quote(name)}&status=ok"):
+        rows = list(
+            csv.DictReader(io.StringIO(bad_site.get(f"/cells.csv?{query}").text, newline=""))
+        )
+        assert {row["model"] for row in rows} == {csv_cell(name)}
+
+
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "cold-warm", "pareto"])
-def test_a_picture_is_whole_whatever_is_in_it(bad_site: TestClient, name: str) -> None:
+def test_a_picture_is_whole_whatever_is_in_it(bad_site, name):
     from xml.etree import ElementTree
 
     drawn = bad_site.get(f"/chart/{name}.svg").content
@@ -167,11 +154,7 @@ def test_a_picture_is_whole_whatever_is_in_it(bad_site: TestClient, name: str) -
     assert b"\xe2\x80\xae" not in drawn
 
 
-def test_the_store_is_as_it_was(bad_site: TestClient) -> None:
-    assert bad_site.get("/results").text.count('name="cell"') == 2 * len(HOSTILE)
-
-
-def test_a_cell_of_several_devices_says_how_many() -> None:
+def test_a_cell_of_several_devices_says_how_many():
     row = {"runtime": "pytorch", "hardware": "cuda", "precision": "fp16", "batch_size": 48}
     card = {**row, "device_name": "NVIDIA GeForce RTX 2080 Ti", "world_size": 4}
     assert title(card) == "pytorch on cuda · 4 devices · fp16 · batch 48"

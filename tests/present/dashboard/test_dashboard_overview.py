@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from dashboard_world import begin, result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
@@ -46,9 +45,7 @@ def two_engines(path: Path) -> Database:
     return stored_in(path, *launches(ms=8.0), *launches(ms=4.0, runtime="onnxruntime"), run="both")
 
 
-def test_the_first_page_answers_in_sentences_with_links_to_what_they_rest_on(
-    tmp_path: Path,
-) -> None:
+def test_the_first_page_answers_in_sentences_with_links_to_what_they_rest_on(tmp_path):
     database = two_engines(tmp_path / "two.duckdb")
     site = visitor(database)
     page = overview(site)
@@ -58,7 +55,7 @@ def test_the_first_page_answers_in_sentences_with_links_to_what_they_rest_on(
     assert {site.get(link.replace("&amp;", "&")).status_code for link in links} == {200}
 
 
-def test_a_figure_of_the_page_is_sqls(tmp_path: Path) -> None:
+def test_a_figure_of_the_page_is_sqls(tmp_path):
     database = two_engines(tmp_path / "two.duckdb")
     ((fastest, ratio),) = database.query(
         "SELECT exp(avg(ln(latency_mean_ms)) FILTER (runtime = 'onnxruntime')),"
@@ -70,7 +67,7 @@ def test_a_figure_of_the_page_is_sqls(tmp_path: Path) -> None:
     assert f"{ratio:.2f}× as fast as pytorch on cpu in fp32 (95 % interval" in page
 
 
-def test_what_changed_is_told_by_the_verdicts_of_check(tmp_path: Path) -> None:
+def test_what_changed_is_told_by_the_verdicts_of_check(tmp_path):
     database = two_engines(tmp_path / "two.duckdb")
     later = {"started_at": "2026-01-05T03:04:05.000000Z"}
     store(database, "later", *launches(ms=24.0, **later))
@@ -80,9 +77,7 @@ def test_what_changed_is_told_by_the_verdicts_of_check(tmp_path: Path) -> None:
     assert "Worse than the baseline: 1 worse" in page
 
 
-def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(tmp_path, monkeypatch):
     """Of more results than are compared with each other at once there is no check."""
     database = stored_in(
         tmp_path / "many.duckdb", *launches(ms=8.0, started_at="2026-01-01T00:00:00Z"), run="then"
@@ -95,7 +90,7 @@ def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(
     assert "is not compared with what was measured before it: More than 2 results" in page
 
 
-def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) -> None:
+def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path):
     database = stored_in(tmp_path / "threads.duckdb")
     rows = [
         row
@@ -109,7 +104,7 @@ def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) ->
     assert "batch 1 seq 128 threads 2 unsteady" in section
 
 
-def test_a_store_with_nothing_to_say_says_so(tmp_path: Path, empty: TestClient) -> None:
+def test_a_store_with_nothing_to_say_says_so(tmp_path, empty):
     database = stored_in(tmp_path / "one.duckdb", *launches(ms=8.0), run="one")
     assert "Nothing here says enough for a finding" in overview(visitor(database))
     page = overview(empty)
@@ -117,7 +112,7 @@ def test_a_store_with_nothing_to_say_says_so(tmp_path: Path, empty: TestClient) 
     assert "accelbench run --set small" in page
 
 
-def test_other_machines_of_the_store_have_a_way_in(site: TestClient) -> None:
+def test_other_machines_of_the_store_have_a_way_in(site):
     page = overview(site)
     ((address, name, cells),) = re.findall(
         r'<a href="(/results\?machine=[^"]+)"><bdi>([^<]+)</bdi></a> \((\d+) configuration', page
@@ -126,13 +121,13 @@ def test_other_machines_of_the_store_have_a_way_in(site: TestClient) -> None:
     assert f"{cells} configuration" in plain(site.get(address).text)
 
 
-def test_an_old_address_with_filters_leads_to_the_results(tmp_path: Path) -> None:
+def test_an_old_address_with_filters_leads_to_the_results(tmp_path):
     site = visitor(two_engines(tmp_path / "two.duckdb"))
     answer = site.get("/?runtime=pytorch", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, "/results?runtime=pytorch")
 
 
-def test_a_run_that_goes_on_is_there_with_its_last_case_and_about_how_long(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_is_there_with_its_last_case_and_about_how_long(tmp_path):
     database = two_engines(tmp_path / "two.duckdb")
     site = visitor(database)
     with Journal.create(database.journals, "now") as journal:
@@ -145,7 +140,7 @@ def test_a_run_that_goes_on_is_there_with_its_last_case_and_about_how_long(tmp_p
     assert "minutes left" not in plain(overview(site))
 
 
-def test_durations_are_told_as_people_do() -> None:
+def test_durations_are_told_as_people_do():
     assert [duration(s) for s in (0.2, 40, 130, 7300)] == [
         "1 second",
         "40 seconds",

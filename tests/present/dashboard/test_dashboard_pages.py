@@ -52,23 +52,22 @@ def count(page: str) -> str:
         ("/compare", "Choose configurations first"),
     ],
 )
-def test_every_page_is_there(site: TestClient, address: str, says: str) -> None:
+def test_every_page_is_there(site, address, says):
     answer = site.get(address)
     assert answer.status_code == 200
     assert says in text(answer.text)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_the_results_say_what_there_is(site: TestClient) -> None:
+def test_results_and_cells(site):
+    # The results say what there is.
     page = site.get("/results").text
     assert count(page) == (
         "8 configurations · 2 models on 3 platforms · 4 measured, 1 emulated, 1 imported,"
         " 1 predicted, 1 simulated · 1 without figures"
     )
     assert len(keys(page)) == 8
-
-
-def test_a_cell_is_the_newest_run_by_the_middle_of_its_launches(site: TestClient) -> None:
+    # A cell is the newest run by the middle of its launches.
     (found,) = [
         row
         for row in csv.DictReader(io.StringIO(site.get("/cells.csv").text))
@@ -77,12 +76,15 @@ def test_a_cell_is_the_newest_run_by_the_middle_of_its_launches(site: TestClient
     assert (found["run_id"], found["launches"], found["answered"]) == ("night-5", "3", "3")
     assert float(found["latency"]) == pytest.approx(1.5 * 8.02)
     assert float(found["latency_low"]) == pytest.approx(1.5 * 8.01)
+    # A machine is chosen by its id.
+    page = site.get("/results").text
+    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', page)
+    sizes = [len(keys(site.get(f"/results?machine={one}").text)) for one in ids]
+    assert sorted(sizes) == [1, 7]
 
 
 @pytest.mark.parametrize(("bad", "said"), [(0, False), (1, False), (2, True), (3, True)])
-def test_a_cell_that_is_unusable_says_so_beside_its_figure(
-    tmp_path: Path, bad: int, said: bool
-) -> None:
+def test_a_cell_that_is_unusable_says_so_beside_its_figure(tmp_path, bad, said):
     """As verdicts have it: where half of its launches or more are."""
     database = stored_in(tmp_path)
     words = ["unusable"] * bad + ["converged"] * (4 - bad)
@@ -100,9 +102,7 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
         ("unexplained_share", REASON_TEXTS[UnusableReason.UNACCOUNTED]),
     ],
 )
-def test_a_cell_names_the_reason_of_its_unusable_launches(
-    tmp_path: Path, column: str, reason: str, unusable: int, of: int
-) -> None:
+def test_a_cell_names_the_reason_of_its_unusable_launches(tmp_path, column, reason, unusable, of):
     database = stored_in(tmp_path)
     bad = {"quality": "unusable", column: 0.7}
     launches = (result(launch=n, **(bad if n < unusable else {})) for n in range(of))
@@ -127,7 +127,7 @@ def test_a_cell_names_the_reason_of_its_unusable_launches(
         ("nothing=of-ours&hardware=", 8),
     ],
 )
-def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected: int) -> None:
+def test_filters_leave_what_was_asked_for(site, query, expected):
     page = site.get(f"/results?{query}").text
     assert len(keys(page)) == expected
     assert count(page).startswith(
@@ -135,13 +135,6 @@ def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected
     )
     rows = list(csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text)))
     assert len(rows) == expected
-
-
-def test_a_machine_is_chosen_by_its_id(site: TestClient) -> None:
-    page = site.get("/results").text
-    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', page)
-    sizes = [len(keys(site.get(f"/results?machine={one}").text)) for one in ids]
-    assert sorted(sizes) == [1, 7]
 
 
 @pytest.mark.parametrize(
@@ -155,16 +148,15 @@ def test_a_machine_is_chosen_by_its_id(site: TestClient) -> None:
         ("page=%EF%BC%91", "is not a page."),
     ],
 )
-def test_a_wrong_value_is_told_with_those_there_are(
-    site: TestClient, query: str, sentence: str
-) -> None:
+def test_a_wrong_value_is_told_with_those_there_are(site, query, sentence):
     for address in ("/results", "/charts", "/cells.csv"):
         answer = site.get(f"{address}?{query}")
         assert answer.status_code == 400
         assert sentence in text(answer.text)
 
 
-def test_order_is_what_was_asked_for_and_said_to_whoever_cannot_see_it(site: TestClient) -> None:
+def test_pages_of_the_site(site):
+    # Order is what was asked for and said to whoever cannot see it.
     def latencies(query: str) -> list[float]:
         rows = csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text))
         return [float(row["latency"]) for row in rows if row["latency"]]
@@ -176,9 +168,7 @@ def test_order_is_what_was_asked_for_and_said_to_whoever_cannot_see_it(site: Tes
     assert page.count("aria-sort=") == 1
     sorted_by = r'aria-sort="descending"><a href="/results\?sort=latency">Median latency'
     assert re.search(sorted_by, page)
-
-
-def test_what_is_no_measurement_is_marked_and_emulated_times_are_not_told(site: TestClient) -> None:
+    # What is no measurement is marked and emulated times are not told.
     page = site.get("/results").text
     for kind in ("imported", "simulated", "predicted", "emulated"):
         assert f'class="badge kind {kind}"' in page
@@ -189,9 +179,7 @@ def test_what_is_no_measurement_is_marked_and_emulated_times_are_not_told(site: 
         ("", "", "100.0")
     ]
     assert "99" not in re.findall(r'class="figure[^>]*>([\d.,]+)', page)
-
-
-def test_a_cell_tells_everything_behind_it(site: TestClient) -> None:
+    # A cell tells everything behind it.
     (key,) = keys(site.get("/results?from=2026-01-07").text)
     said = text(site.get(f"/cell/{key}").text)
     for words in (
@@ -209,33 +197,16 @@ def test_a_cell_tells_everything_behind_it(site: TestClient) -> None:
         "since 2026-01-05 03:04, commit 0123456789",
     ):
         assert words in said
-
-
-def test_what_all_launches_were_warned_of_is_said_once(tmp_path: Path) -> None:
-    database = stored_in(tmp_path / "w.duckdb")
-    words = ["few iterations", "slower by {} %"]
-    several = [[one.format(n) for one in words] for n in range(5)]
-    store(database, "r", *(result(launch=n, warnings=one) for n, one in enumerate(several)))
-    site = visitor(database)
-    (key,) = keys(site.get("/results").text)
-    page = text(site.get(f"/cell/{key}").text)
-    assert page.count("few iterations") == page.count("slower by 0 to 4 %") == 1
-
-
-def test_a_failed_cell_says_why_and_what_to_do(site: TestClient) -> None:
+    # A failed cell says why and what to do.
     (key,) = keys(site.get("/results?status=failed").text)
     said = text(site.get(f"/cell/{key}").text)
     assert "It ran somewhere else. Look at the device." in said
-
-
-def test_a_cell_as_json_has_every_sample(site: TestClient) -> None:
+    # A cell as json has every sample.
     (key,) = keys(site.get("/results?from=2026-01-07").text)
     found = json.loads(site.get(f"/cell/{key}.json").text)
     assert [one["samples_ms"] for one in found["launches"]] == [[7.9, 8.0, 8.1]] * 3
     assert found["run"]["run_id"] == "night-5"
-
-
-def test_cells_are_held_against_the_first(site: TestClient) -> None:
+    # Cells are held against the first.
     (now,) = keys(site.get("/results?from=2026-01-07").text)
     (office,) = [k for k in keys(site.get("/results?hardware=cpu&to=2026-01-02").text) if k != now][
         -1:
@@ -257,35 +228,43 @@ def test_cells_are_held_against_the_first(site: TestClient) -> None:
     said = text(site.get("/compare?" + "&".join(f"cell={one}" for one in [now, *measured])).text)
     assert "of different runs" in said
     assert "accelbench compare prefers launches of one run" in said
-
-
-def test_history_tells_the_step(site: TestClient) -> None:
+    # History tells the step.
     said = text(site.get("/history").text)
     assert re.search(r"Worse: \+50\.\d % since 2026-01-05", said)
     assert "Better: " not in said
     throughput = text(site.get("/history?metric=throughput").text)
     assert re.search(r"Worse: -33\.\d % since 2026-01-05", throughput)
     assert site.get("/history?metric=beauty").status_code == 400
+    # The matrix gives its reasons.
+    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', site.get("/results").text)
+    pages = [text(site.get(f"/matrix?machine={one}").text) for one in ids]
+    assert any("compatible (emulated)" in page for page in pages)
+    assert all("reason" in page for page in pages)
+    # Every chart is shown and its figures are a table.
+    page = site.get("/charts?model=bert").text
+    needs = page.partition("Not drawn, and what each needs")[2]
+    for name, chart in CHARTS.items():
+        offered = f'src="/chart/{name}.svg?model=bert"' in page
+        assert offered is (f'href="/chart/{name}?model=bert"' in page)
+        assert offered is not (f"<dt>{chart.title}</dt>" in needs)
+    figures = site.get("/chart/hardware-latency?model=bert").text
+    assert "<caption>How fast each platform is</caption>" in figures
+    assert "imported" in text(figures.split("<tbody>")[1])
+    # Filters go from page to page.
+    page = site.get("/results?hardware=cuda&model=bert").text
+    for address in ("/charts", "/history", "/matrix"):
+        assert f'href="{address}?model=bert&amp;hardware=cuda"' in page
 
 
-def test_versions_do_not_split_a_history(tmp_path: Path) -> None:
-    database = stored_in(tmp_path / "versions.duckdb")
-    for month in range(1, 7):
-        one = result(
-            series_key="s",
-            provenance="imported",
-            conditions={"engine": f"torch 2.{month} eager", "source": {"name": "somebody"}},
-            latency_p50_ms=10.0 if month < 4 else 15.0,
-            started_at=f"2026-0{month}-08T00:00:00.000000Z",
-        )
-        machine = {"source": {"name": "somebody"}}
-        store(database, f"import-{month}", one, machine=machine)
-    page = visitor(database).get("/history").text
-    said = text(page)
-    assert "1 configuration was measured in more than one run" in said
-    assert re.search(r"Worse: \+50\.\d % since 2026-04-08", said)
-    assert "torch 2.5 eager → torch 2.6 eager on 2026-06-08" in said
-    assert "torch 2.5 eager → torch 2.6 eager" in visitor(database).get("/chart/trend.svg").text
+def test_what_all_launches_were_warned_of_is_said_once(tmp_path):
+    database = stored_in(tmp_path / "w.duckdb")
+    words = ["few iterations", "slower by {} %"]
+    several = [[one.format(n) for one in words] for n in range(5)]
+    store(database, "r", *(result(launch=n, warnings=one) for n, one in enumerate(several)))
+    site = visitor(database)
+    (key,) = keys(site.get("/results").text)
+    page = text(site.get(f"/cell/{key}").text)
+    assert page.count("few iterations") == page.count("slower by 0 to 4 %") == 1
 
 
 def history(tmp_path: Path, *runs: Mapping[str, Any]) -> TestClient:
@@ -298,65 +277,9 @@ def history(tmp_path: Path, *runs: Mapping[str, Any]) -> TestClient:
     return visitor(database)
 
 
-def test_two_runs_are_drawn_and_not_judged(tmp_path: Path) -> None:
-    site = history(tmp_path, {}, {"latency_p50_ms": 20.0})
-    for address in ("/history", "/chart/trend.svg"):
-        assert "Not judged: 2 of the 4 runs that this needs" in text(site.get(address).text)
-
-
-FAILED = {
-    "status": "failed",
-    "reason": "driver_too_old",
-    "quality": None,
-    "verification": "not_done",
-    "latency_p50_ms": None,
-    "latency_mean_ms": None,
-    "throughput": None,
-}
-#: What failed before it had an engine, with its device and, where none was found, without.
-UNOPENED = ({"series_key": None}, {"series_key": None, "device_fingerprint": None})
-
-
-@pytest.mark.parametrize("late", [{}, *UNOPENED])
-def test_a_history_says_that_the_newest_run_failed(tmp_path: Path, late: dict[str, Any]) -> None:
-    said = text(history(tmp_path, *[{}] * 6, {**FAILED, **late}).get("/history").text)
-    assert "the newest run, of 2026-01-07 00:00, has no figure: driver too old" in said
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (
-            {"latency_p50_ms": 2.0, "workarounds": ["static shapes"]},
-            "Not alike: workarounds, since 2026-01-05",
-        ),
-        (
-            {"latency_p50_ms": 5.0, "verification": "not_done"},
-            "Outputs are no longer verified: -50",
-        ),
-    ],
-)
-def test_a_history_calls_nothing_better_that_is_not_alike(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
-    site = history(tmp_path, *[{}] * 4, *[changes] * 4)
-    page = text(site.get("/history").text)
-    assert said in page
-    assert "Better" not in page
-    if "workarounds" in changes:
-        assert "not alike: workarounds" in site.get("/chart/trend.svg").text
-
-
-def test_the_matrix_gives_its_reasons(site: TestClient) -> None:
-    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', site.get("/results").text)
-    pages = [text(site.get(f"/matrix?machine={one}").text) for one in ids]
-    assert any("compatible (emulated)" in page for page in pages)
-    assert all("reason" in page for page in pages)
-
-
 @pytest.mark.parametrize("form", ["svg", "png", "html"])
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-distribution", "trend"])
-def test_charts_are_files(site: TestClient, name: str, form: str) -> None:
+def test_charts_are_files(site, name, form):
     answer = site.get(f"/chart/{name}.{form}?model=bert")
     assert answer.status_code == 200
     starts = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!doctype html>"}
@@ -366,48 +289,30 @@ def test_charts_are_files(site: TestClient, name: str, form: str) -> None:
     assert kept == (f'attachment; filename="{name}.html"' if form == "html" else "")
 
 
-def test_a_chart_without_anything_to_show_says_so(site: TestClient) -> None:
+def test_a_chart_without_anything_to_show_says_so(site):
     answer = site.get("/chart/trend.svg?hardware=webgpu")
     assert (answer.status_code, "nothing to show" in answer.text) == (200, True)
     assert site.get("/chart/trend.png?hardware=webgpu").status_code == 404
-
-
-def test_every_chart_is_shown_and_its_figures_are_a_table(site: TestClient) -> None:
-    page = site.get("/charts?model=bert").text
-    needs = page.partition("Not drawn, and what each needs")[2]
-    for name, chart in CHARTS.items():
-        offered = f'src="/chart/{name}.svg?model=bert"' in page
-        assert offered is (f'href="/chart/{name}?model=bert"' in page)
-        assert offered is not (f"<dt>{chart.title}</dt>" in needs)
-    figures = site.get("/chart/hardware-latency?model=bert").text
-    assert "<caption>How fast each platform is</caption>" in figures
-    assert "imported" in text(figures.split("<tbody>")[1])
 
 
 @pytest.mark.parametrize(
     "address",
     ["/nothing", "/cell/0123456789abcdef", "/run/none", "/chart/trend.exe", "/cell/x.json"],
 )
-def test_what_is_not_there_is_said_in_a_sentence(site: TestClient, address: str) -> None:
+def test_what_is_not_there_is_said_in_a_sentence(site, address):
     answer = site.get(address)
     assert answer.status_code == 404
     assert re.search(r"(There is no such|A chart is an)[^<]*\.", answer.text)
 
 
-def test_an_empty_database_says_what_to_run(empty: TestClient) -> None:
+def test_an_empty_database_says_what_to_run(empty):
     for address in ("/results", "/runs"):
         assert "accelbench run --set small" in empty.get(address).text
     for address in ("/charts", "/history", "/matrix", "/compare", "/cells.csv"):
         assert empty.get(address).status_code == 200
 
 
-def test_filters_go_from_page_to_page(site: TestClient) -> None:
-    page = site.get("/results?hardware=cuda&model=bert").text
-    for address in ("/charts", "/history", "/matrix"):
-        assert f'href="{address}?model=bert&amp;hardware=cuda"' in page
-
-
-def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path: Path) -> None:
+def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path):
     database = stored_in(tmp_path / "many.duckdb", *(result(launch=n) for n in range(15)))
     store(database, "few", *(result(launch=n, model="gpt2") for n in range(3)))
     with visitor(database) as site:
@@ -420,7 +325,7 @@ def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path: Path) -> Non
     assert "Every step of each launch ·" in few
 
 
-def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path: Path) -> None:
+def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path):
     """Newest measured first, of two measured at one moment the last by name."""
     database = stored_in(tmp_path / "two.duckdb", result(), run="lab")
     store(database, "office", result(batch_size=2), machine=OTHER)
@@ -432,9 +337,7 @@ def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path: Path) -
     assert "on office" in done.output, done.output
 
 
-def test_a_platform_that_is_not_here_is_not_said_to_be_unmeasured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_platform_that_is_not_here_is_not_said_to_be_unmeasured(tmp_path, monkeypatch):
     """As `accelbench matrix` says it, in the page and in the chart; of another machine neither."""
     absent = {"cuda": [Absent("cuda", "no NVIDIA driver is loaded", "x")]}
     monkeypatch.setattr(matrices, "Detected", lambda: absent)
@@ -473,9 +376,7 @@ def page_of(database: Database, precision: str) -> str:
     raise AssertionError(precision)
 
 
-def test_a_cell_has_its_accuracy_with_its_interval_and_what_its_precision_costs(
-    tmp_path: Path,
-) -> None:
+def test_a_cell_has_its_accuracy_with_its_interval_and_what_its_precision_costs(tmp_path):
     database = Database(tmp_path / "results.duckdb")
     int8 = result(precision="int8", **accuracy(160))
     store(database, "run-1", result(**accuracy(180)), int8)
@@ -487,9 +388,7 @@ def test_a_cell_has_its_accuracy_with_its_interval_and_what_its_precision_costs(
     assert "another run" not in int8_page
 
 
-def test_a_later_run_without_labelled_data_leaves_the_accuracy_of_an_earlier_one(
-    tmp_path: Path,
-) -> None:
+def test_a_later_run_without_labelled_data_leaves_the_accuracy_of_an_earlier_one(tmp_path):
     database = stored_in(tmp_path / "results.duckdb", result(**accuracy(180)), run="run-1")
     store(database, "run-2", result(weights_digest="v2", **LATER))
     store(database, "run-3", result(**accuracy(20), **LATER), machine=OTHER)
@@ -498,6 +397,6 @@ def test_a_later_run_without_labelled_data_leaves_the_accuracy_of_an_earlier_one
     assert "Accuracy was measured by another run , of other weights than these launches." in page
 
 
-def test_a_cell_without_accuracy_says_nothing_of_it(tmp_path: Path) -> None:
+def test_a_cell_without_accuracy_says_nothing_of_it(tmp_path):
     database = stored_in(tmp_path / "results.duckdb", result(), run="run-1", machine=MACHINE)
     assert "Accuracy" not in page_of(database, "fp32")

@@ -39,13 +39,14 @@ def text(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 
 
-def test_too_few_cases_are_one_line(site: TestClient) -> None:
+def test_too_few_cases_are_one_line(site):
     said = text(site.get("/predictions").text)
     assert "Predictions are judged by 10 measured cases of 3 models or more; there are" in said
     assert site.get("/predictions/predicted-measured.svg").status_code == 404
 
 
-def test_it_has_scores_by_engine_and_both_pictures(judged: TestClient) -> None:
+def test_predictions_of_a_store(judged):
+    # It has scores by engine and both pictures.
     page = judged.get("/predictions")
     assert page.status_code == 200
     said = text(page.text)
@@ -59,9 +60,7 @@ def test_it_has_scores_by_engine_and_both_pictures(judged: TestClient) -> None:
         assert picture.headers["content-type"] == "image/svg+xml"
         assert "default-src 'none'" in picture.headers["content-security-policy"]
         assert picture.text.startswith("<svg")
-
-
-def test_batch_scaling_goes_beyond_what_was_measured_and_marks_both(judged: TestClient) -> None:
+    # Batch scaling goes beyond what was measured and marks both.
     page = judged.get("/predictions").text
     rows = page.partition("Batch scaling")[2].partition("<tbody>")[2]
     kinds = re.findall(r"<bdi>(\d+)</bdi></td><td><bdi>(measured|predicted)</bdi>", rows)
@@ -69,25 +68,25 @@ def test_batch_scaling_goes_beyond_what_was_measured_and_marks_both(judged: Test
     assert {int(batch) for batch, kind in kinds if kind == "predicted"} == {
         1, 2, 4, 8, 16, 32, 64
     }  # fmt: skip
-
-
-def test_a_picture_is_kept_as_a_file_where_that_is_asked_for(judged: TestClient) -> None:
+    # A picture is kept as a file where that is asked for.
     answer = judged.get("/predictions/batch-scaling.png?download=1")
     assert answer.headers["content-disposition"] == 'attachment; filename="batch-scaling.png"'
     assert answer.content.startswith(b"\x89PNG")
     assert judged.get("/predictions/batch-scaling.pdf").status_code == 404
     assert judged.get("/predictions/nothing.svg").status_code == 404
+    # It is of the whole store and its address carries no filters.
+    page = judged.get("/results?model=bert").text
+    assert '<a href="/predictions">' in page
+    assert '<a href="/charts?model=bert">' in page
 
 
-def test_nothing_is_written_beside_the_store(tmp_path: Path) -> None:
+def test_nothing_is_written_beside_the_store(tmp_path):
     page = visitor(measured(tmp_path / "a.duckdb", 1, 4, 16)).get("/predictions")
     assert "pytorch/cpu" in page.text
     assert not [path for path in tmp_path.iterdir() if "prediction" in path.name]
 
 
-def test_no_other_page_waits_for_it_and_it_is_judged_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_other_page_waits_for_it_and_it_is_judged_once(tmp_path, monkeypatch):
     database = measured(tmp_path / "a.duckdb", 1, 4, 16)
     judged: list[Any] = []
     evidence_in = prediction_pages.evidence_in
@@ -104,9 +103,3 @@ def test_no_other_page_waits_for_it_and_it_is_judged_once(
     for address in ("/predictions", "/predictions/predicted-measured.svg", "/predictions"):
         assert pages.get(address).status_code == 200
     assert len(judged) == 1
-
-
-def test_it_is_of_the_whole_store_and_its_address_carries_no_filters(judged: TestClient) -> None:
-    page = judged.get("/results?model=bert").text
-    assert '<a href="/predictions">' in page
-    assert '<a href="/charts?model=bert">' in page

@@ -29,7 +29,6 @@ from accelbench.present.dashboard.questions import (
     PREDICT,
     RECOMMEND,
     BusyError,
-    QuestionForm,
     QuestionJob,
     QuestionJobs,
     StoppedError,
@@ -66,9 +65,7 @@ def rows(page: str) -> list[dict[str, str]]:
     return [dict(zip(heads, re.findall(cells, line), strict=True)) for line in lines]
 
 
-def test_recommend_answers_with_the_figures_of_the_command(
-    site: TestClient, stored: Database
-) -> None:
+def test_recommend_answers_with_the_figures_of_the_command(site, stored):
     page = asked(site, "/recommend?model=bert-tiny&batch-size=1").text
     answer = commanded(stored, "recommend", "bert-tiny", "--batch-size", "1")
     scores = answer["recommendations"][0]["all_scores"]
@@ -90,7 +87,7 @@ def test_recommend_answers_with_the_figures_of_the_command(
     assert site.get("/recommend.json?model=bert-tiny&batch-size=1").json() == answer
 
 
-def test_limits_are_kept_as_the_command_keeps_them(site: TestClient, stored: Database) -> None:
+def test_limits_are_kept_as_the_command_keeps_them(site, stored):
     page = asked(site, "/recommend?model=bert-tiny&max-latency-ms=20").text
     answer = commanded(stored, "recommend", "bert-tiny", "--max-latency-ms", "20")
     fits = answer["recommendations"][0]["fits"]
@@ -101,9 +98,7 @@ def test_limits_are_kept_as_the_command_keeps_them(site: TestClient, stored: Dat
     assert "The answer is no" in none.text
 
 
-def test_predict_answers_with_the_figures_of_the_command(
-    site: TestClient, stored: Database
-) -> None:
+def test_predict_answers_with_the_figures_of_the_command(site, stored):
     page = asked(site, "/predict?model=bert-tiny&hardware=cpu&batch-sizes=1,64").text
     answer = commanded(stored, "predict", "bert-tiny", "--hardware", "cpu", "--batch-sizes", "1,64")
     shown = [(row["Engine"], row["Batch"], row["Rests on"]) for row in rows(page)]
@@ -112,7 +107,7 @@ def test_predict_answers_with_the_figures_of_the_command(
     assert "Predicted, not measured; learned from" in page
 
 
-def test_a_refusal_of_the_command_is_its_sentence(site: TestClient) -> None:
+def test_a_refusal_of_the_command_is_its_sentence(site):
     answer = asked(site, "/recommend?model=bert-tiny&precision=fp3")
     assert answer.status_code == 400
     said = re.findall(r'role="alert">(.*?)</p>', answer.text)
@@ -147,16 +142,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         "/recommend?hardware=cpu",
     ],
 )
-def test_nothing_is_started_for_what_is_no_question(
-    site: TestClient, started: list[list[str]], address: str
-) -> None:
+def test_nothing_is_started_for_what_is_no_question(site, started, address):
     assert asked(site, address).status_code == 400
     assert started == []
 
 
 def test_of_a_model_that_results_alone_know_it_is_said_how_much_is_measured(
-    site: TestClient, started: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    site, started, monkeypatch
+):
     """mobilenet_v2, with 319 configurations in a store, was “no model of the catalogue”."""
     monkeypatch.setattr(question_pages, "in_catalogue", lambda _: False)
     page = asked(site, "/predict?model=bert-tiny")
@@ -166,9 +159,7 @@ def test_of_a_model_that_results_alone_know_it_is_said_how_much_is_measured(
     assert started == []
 
 
-def test_words_of_a_visitor_are_values_and_no_options(
-    site: TestClient, started: list[list[str]]
-) -> None:
+def test_words_of_a_visitor_are_values_and_no_options(site, started):
     asked(site, "/recommend?model=bert-tiny&hardware=--verify&verify=1&output=/tmp/x")
     for words in started:
         assert words[-2:] == ["--", "bert-tiny"]
@@ -177,7 +168,7 @@ def test_words_of_a_visitor_are_values_and_no_options(
     assert len(started) == 1  # one process says both the document and the words
 
 
-def test_a_page_without_a_question_is_its_form(site: TestClient, started: list[list[str]]) -> None:
+def test_a_page_without_a_question_is_its_form(site, started):
     for form in (RECOMMEND, PREDICT):
         page = site.get(f"/{form.command}").text
         assert started == []
@@ -203,7 +194,7 @@ _COMMANDS = {"recommend": recommend.app, "predict": predict.app}
 
 
 @pytest.mark.parametrize("form", [RECOMMEND, PREDICT])
-def test_every_option_that_decides_an_answer_is_a_field(form: QuestionForm) -> None:
+def test_every_option_that_decides_an_answer_is_a_field(form):
     command = typer.main.get_command(_COMMANDS[form.command])
     fields = {field.option for field in form.every}
     for option in command.params:
@@ -214,9 +205,7 @@ def test_every_option_that_decides_an_answer_is_a_field(form: QuestionForm) -> N
         assert not (fields & names and names & _NOT_ASKED.keys() - {"model"}), names
 
 
-def test_a_price_is_the_dashboards_own(
-    stored: Database, started: list[list[str]], tmp_path: Path
-) -> None:
+def test_a_price_is_the_dashboards_own(stored, started, tmp_path):
     prices = tmp_path / "prices.json"
     prices.write_text('{"per_hour": {"cpu": 1.0}}')
     with SnapshotKeeper(stored, prices=prices_at(prices)) as keeper:
@@ -230,9 +219,7 @@ def test_a_price_is_the_dashboards_own(
     assert f"--max-cost 2 --prices {prices}" in page.text
 
 
-def test_an_answer_begins_with_its_sentence_and_says_what_costs_least(
-    stored: Database, tmp_path: Path
-) -> None:
+def test_an_answer_begins_with_its_sentence_and_says_what_costs_least(stored, tmp_path):
     prices = tmp_path / "prices.json"
     prices.write_text('{"per_hour": {"cpu": 1.0, "cuda": 90.0}, "currency": "EUR"}')
     with SnapshotKeeper(stored, prices=prices_at(prices)) as keeper:
@@ -251,7 +238,7 @@ def test_an_answer_begins_with_its_sentence_and_says_what_costs_least(
     assert known["rocm"] == "no data"
 
 
-def test_the_lowest_cost_is_measured_and_of_like_items() -> None:
+def test_the_lowest_cost_is_measured_and_of_like_items():
     def score(cost: float, basis: str = "measured", unit: str = "images/s") -> dict[str, Any]:
         figures = {"throughput_unit": unit, "latency": 1.0}
         return {
@@ -276,9 +263,7 @@ def test_the_lowest_cost_is_measured_and_of_like_items() -> None:
     assert said(b=score(1.0, "predicted")) == ["Take a."]
 
 
-def test_rows_of_a_long_answer_are_folded(
-    stored: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_a_long_answer_are_folded(stored, monkeypatch):
     figures = {"model": "m", "hardware": "cpu", "runtime": "pytorch", "precision": "fp32"}
     figures |= dict.fromkeys(("latency_low_ms", "latency_high_ms", "throughput", "memory_mb"), 1.0)
     every = [{**figures, "batch_size": n, "latency_ms": 1.0, "basis": "b"} for n in range(1, 31)]
@@ -289,7 +274,7 @@ def test_rows_of_a_long_answer_are_folded(
     assert (seen.count('scope="row"'), folded.count('scope="row"')) == (12, 18)
 
 
-def test_questions_wait_for_each_other_and_too_many_are_refused() -> None:
+def test_questions_wait_for_each_other_and_too_many_are_refused():
     jobs, begun, go = QuestionJobs[int](), threading.Semaphore(0), threading.Event()
 
     def slow(_: QuestionJob[int]) -> int:
@@ -308,7 +293,7 @@ def test_questions_wait_for_each_other_and_too_many_are_refused() -> None:
     assert [job.result(30) for job in (first, *others)] == [7] * 4
 
 
-def test_what_was_lost_is_asked_again_and_a_slip_is_not() -> None:
+def test_what_was_lost_is_asked_again_and_a_slip_is_not():
     jobs = QuestionJobs[int]()
 
     def fails(error: Exception) -> Callable[[QuestionJob[int]], int]:
@@ -326,7 +311,7 @@ def test_what_was_lost_is_asked_again_and_a_slip_is_not() -> None:
     assert jobs.of("lost", lambda _: 1).result(30) == 1
 
 
-def test_work_says_what_it_does_and_ends_where_it_is_stopped() -> None:
+def test_work_says_what_it_does_and_ends_where_it_is_stopped():
     jobs, heard, go = QuestionJobs[int](), threading.Event(), threading.Event()
 
     def slow(job: QuestionJob[int]) -> int:
@@ -350,9 +335,7 @@ def test_work_says_what_it_does_and_ends_where_it_is_stopped() -> None:
     assert jobs.of("a", lambda _: 1).result(30) == 1  # it is asked anew
 
 
-def test_a_page_that_waits_says_what_is_done_and_stop_ends_it(
-    site: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_waits_says_what_is_done_and_stop_ends_it(site, monkeypatch):
     ended, moment = threading.Event(), 0.05
 
     def run(_: str, __: list[str], ___: float, *, hear: Callable[[str], None], **____: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from html import unescape
-from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
@@ -14,7 +13,6 @@ from starlette.testclient import TestClient
 
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import SpreadKind, Statistic
-from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import interval_of
 from accelbench.present.dashboard.page_query import COLUMNS, GROUPS, PageQuery, asked
@@ -99,7 +97,7 @@ def link(page: str, text: str) -> str:
         "group=hardware&order=-best&view=My+%3Cb%3E+view&cell=x&cell=y",
     ],
 )
-def test_an_address_is_read_as_it_was_written(address: str) -> None:
+def test_an_address_is_read_as_it_was_written(address):
     query = query_of(address)
     assert query_of(query.query().removeprefix("?")) == query
     every = {name for name, _ in parse_qsl(address)}
@@ -109,7 +107,7 @@ def test_an_address_is_read_as_it_was_written(address: str) -> None:
         assert (PageQuery().query(), query.query()) == ("", "")
 
 
-def test_between_pages_go_the_filters_alone() -> None:
+def test_between_pages_go_the_filters_alone():
     query = query_of("model=b&latency-max=5&group=model&col=run&view=v&cell=x&sort=-memory")
     assert query.pairs(order=False, picked=False) == [("model", "b"), ("latency-max", "5")]
 
@@ -127,13 +125,13 @@ def test_between_pages_go_the_filters_alone() -> None:
         ("order=beauty", "There is no order 'beauty'"),
     ],
 )
-def test_a_wrong_word_is_told_with_those_there_are(address: str, sentence: str) -> None:
+def test_a_wrong_word_is_told_with_those_there_are(address, sentence):
     with pytest.raises(UsageError, match=re.escape(sentence)):
         query_of(address)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_every_column_can_be_ordered_by_both_ways(snapshot: Snapshot, name: str) -> None:
+def test_every_column_can_be_ordered_by_both_ways(snapshot, name):
     rising, falling = (
         [cell["key"] for cell in cells.page(snapshot, query_of(f"sort={way}{name}"))]
         for way in ("", "-")
@@ -142,7 +140,8 @@ def test_every_column_can_be_ordered_by_both_ways(snapshot: Snapshot, name: str)
     assert len(rising) == 8
 
 
-def test_every_column_can_be_shown_and_grouped_by(site: TestClient) -> None:
+def test_columns_and_pivots(site):
+    # Every column can be shown and grouped by.
     names = [name for name in COLUMNS if name != "cost"]
     page = site.get("/results?" + urlencode([("col", name) for name in names])).text
     for name in names:
@@ -150,9 +149,48 @@ def test_every_column_can_be_shown_and_grouped_by(site: TestClient) -> None:
         assert COLUMNS[name].label in page
     for name in GROUPS:
         assert site.get(f"/results?group={name}").status_code == 200
+    # Columns are those in which rows differ and the rest is said once.
+    page = site.get("/results?model=bert&batch-max=1").text
+    headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
+    assert headings == [
+        *("Model", "Runtime", "Median latency, ms", "Items/s", "Peak memory, MB", "Launches"),
+        "Newest",
+    ]
+    (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
+    said = re.sub("<[^>]+>", "", alike)
+    for word in ("cpu", "fp32", "batch 1", "seq 128", "inference", "2 threads", "measured"):
+        assert word in said
+    assert "pytorch" not in said
+    both = site.get("/results?model=bert").text
+    assert re.search(r"<th [^>]*><a [^>]*>Batch", both)
+    # No more are kept than can be compared.
+    found = keys(site.get("/results").text)
+    many = "&".join(f"cell={key}" for key in [*found, *(f"{n:016x}" for n in range(20))])
+    assert "more configurations were chosen than are kept" in site.get(f"/results?{many}").text
+    # A pivot is a page.
+    page = site.get("/results?group=batch&group=runtime&as=pivot&model=bert").text
+    assert page.count("best of the row</span>") == 1
+    assert re.search(r"<strong>\s*<a href=\"/cell/", page)
+    assert "batch down, runtime across" in page
+    narrowed = link(page.partition('class="results pivot"')[2], "4<")
+    assert "batch-min=4&batch-max=4" in narrowed
+    assert len(keys(site.get(narrowed).text)) == 2
+    # A view has a name in its address.
+    name = "fast & <b>small</b>"
+    page = site.get(f"/results?latency-max=5&view={quote(name)}").text
+    assert "Results: <bdi>fast &amp; &lt;b&gt;small&lt;/b&gt;</bdi></h1>" in page
+    assert "<b>small" not in page
+    (form,) = re.findall(r'<form id="naming".*?</form>', page, re.DOTALL)
+    assert '<input type="hidden" name="latency-max" value="5">' in form
+    # Rows are blocks there, without a heading above each figure.
+    table = site.get("/results").text.partition('<table class="results stacked">')[2]
+    body = table.partition("<tbody>")[2].partition("</tbody>")[0]
+    figures = re.findall(r'<td class="figure (?:dim|spare|measured|imported)[^>]*>', body)
+    assert figures
+    assert all("data-label=" in one for one in figures)
 
 
-def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
+def test_a_device_is_a_filter_and_a_column(tmp_path):
     made = stored_in(tmp_path)
     cards = ("NVIDIA H100", "NVIDIA A100")
     rows = [
@@ -178,23 +216,7 @@ def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
     assert "<bdi>H100</bdi></a>" in heading.partition("</div>")[0]
 
 
-def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: TestClient) -> None:
-    page = site.get("/results?model=bert&batch-max=1").text
-    headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
-    assert headings == [
-        *("Model", "Runtime", "Median latency, ms", "Items/s", "Peak memory, MB", "Launches"),
-        "Newest",
-    ]
-    (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
-    said = re.sub("<[^>]+>", "", alike)
-    for word in ("cpu", "fp32", "batch 1", "seq 128", "inference", "2 threads", "measured"):
-        assert word in said
-    assert "pytorch" not in said
-    both = site.get("/results?model=bert").text
-    assert re.search(r"<th [^>]*><a [^>]*>Batch", both)
-
-
-def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
+def test_figures_stand_before_what_tells_few_rows_apart(tmp_path):
     """Scenario, threads and machine pushed them out of a page of 1440 pixels."""
     made = stored_in(tmp_path, result(), result(batch_size=2, threads=4, scenario="offline"))
     page = visitor(made).get("/results").text
@@ -205,7 +227,7 @@ def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -> None:
+def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path):
     made = stored_in(tmp_path)
     rows = [result(batch_size=n + 1, latency_p50_ms=1.0 + n) for n in range(210)]
     store(made, "run", *rows)
@@ -235,13 +257,8 @@ def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -
     assert unescape(link(tray, "remove")).count("cell=") == 1
 
 
-def test_no_more_are_kept_than_can_be_compared(site: TestClient) -> None:
-    found = keys(site.get("/results").text)
-    many = "&".join(f"cell={key}" for key in [*found, *(f"{n:016x}" for n in range(20))])
-    assert "more configurations were chosen than are kept" in site.get(f"/results?{many}").text
-
-
-def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
+def test_intervals_of_a_snapshot(snapshot):
+    # An interval is that of the launches.
     for cell in snapshot.ask("SELECT * FROM cell WHERE launches = 3"):
         times = TIMES[str(cell["runtime"]), int(str(cell["batch_size"]))]
         known, rate = interval(cell, "latency"), interval(cell, "throughput")  # type: ignore[arg-type]
@@ -254,8 +271,23 @@ def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
         assert rate.sure == pytest.approx(interval_of(rates))
         assert (known.spread.kind, known.spread.count) == (SpreadKind.RANGE, 3)
 
+    # The best of a row is marked where it is apart and alike.
+    def rows(address: str) -> list[grouping.PivotRow]:
+        return list(grouping.grouped(snapshot, query_of(f"as=pivot&model=bert&{address}")).rows)
 
-def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
+    # Of batch 1 two are too close, of batch 4 one is far ahead.
+    one, four = rows("group=batch&group=runtime")
+    assert (one.best, four.best) == ("", "onnxruntime")
+    # Of a whole model the best are of one batch: alike, and not apart.
+    (model,) = rows("group=model&group=runtime")
+    assert (model.best, model.unlike) == ("", [])
+    # The most items a second are at other batches: not alike.
+    (rate,) = rows("group=model&group=runtime&figure=throughput")
+    assert rate.unlike == ["batch size"]
+    assert rate.best == ""
+
+
+def test_an_interval_of_one_launch_is_that_within_it(tmp_path):
     made = stored_in(tmp_path)
     row = result(latency_std_ms=0.4, effective_sample_count=50.0, latency_mean_ms=8.5)
     store(made, "run", row)
@@ -269,7 +301,7 @@ def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
     assert "<small>mean 8.50</small>" in page
 
 
-def test_a_single_figure_has_none(tmp_path: Path) -> None:
+def test_a_single_figure_has_none(tmp_path):
     made = stored_in(tmp_path)
     nothing = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
     store(made, "run", result(**nothing, sample_count=None))
@@ -278,7 +310,7 @@ def test_a_single_figure_has_none(tmp_path: Path) -> None:
     assert 'class="sure"' not in visitor(made).get("/results").text
 
 
-def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Path) -> None:
+def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path):
     made = stored_in(tmp_path / "many.duckdb")
     names = [f"model-{n:03d}" for n in range(105)]
     rows = [
@@ -310,33 +342,7 @@ def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Pat
     assert (beyond.count, list(beyond.rows)) == (105, [])
 
 
-def test_the_best_of_a_row_is_marked_where_it_is_apart_and_alike(snapshot: Snapshot) -> None:
-    def rows(address: str) -> list[grouping.PivotRow]:
-        return list(grouping.grouped(snapshot, query_of(f"as=pivot&model=bert&{address}")).rows)
-
-    # Of batch 1 two are too close, of batch 4 one is far ahead.
-    one, four = rows("group=batch&group=runtime")
-    assert (one.best, four.best) == ("", "onnxruntime")
-    # Of a whole model the best are of one batch: alike, and not apart.
-    (model,) = rows("group=model&group=runtime")
-    assert (model.best, model.unlike) == ("", [])
-    # The most items a second are at other batches: not alike.
-    (rate,) = rows("group=model&group=runtime&figure=throughput")
-    assert rate.unlike == ["batch size"]
-    assert rate.best == ""
-
-
-def test_a_pivot_is_a_page(site: TestClient) -> None:
-    page = site.get("/results?group=batch&group=runtime&as=pivot&model=bert").text
-    assert page.count("best of the row</span>") == 1
-    assert re.search(r"<strong>\s*<a href=\"/cell/", page)
-    assert "batch down, runtime across" in page
-    narrowed = link(page.partition('class="results pivot"')[2], "4<")
-    assert "batch-min=4&batch-max=4" in narrowed
-    assert len(keys(site.get(narrowed).text)) == 2
-
-
-def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> None:
+def test_rates_of_different_things_have_no_figure_in_common(tmp_path):
     made = stored_in(tmp_path)
     rows = [
         result(batch_size=n, throughput_unit=unit) for n, unit in ((1, "tokens/s"), (2, "images/s"))
@@ -348,7 +354,7 @@ def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> N
     assert "can&#39;t tell" in visitor(made).get("/results?group=model&figure=throughput").text
 
 
-def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
+def test_groups_never_mix_training_with_inference(tmp_path):
     made = stored_in(tmp_path)
     rows = [
         result(mode=mode, threads=threads, throughput=rate, series_key=f"{mode}{threads}")
@@ -383,16 +389,7 @@ def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
         assert not grouping.grouped(snapshot, query_of(asked_for, known)).modes_apart
 
 
-def test_a_view_has_a_name_in_its_address(site: TestClient) -> None:
-    name = "fast & <b>small</b>"
-    page = site.get(f"/results?latency-max=5&view={quote(name)}").text
-    assert "Results: <bdi>fast &amp; &lt;b&gt;small&lt;/b&gt;</bdi></h1>" in page
-    assert "<b>small" not in page
-    (form,) = re.findall(r'<form id="naming".*?</form>', page, re.DOTALL)
-    assert '<input type="hidden" name="latency-max" value="5">' in form
-
-
-def test_hostile_names_in_headings_and_groups_are_text(bad_site: TestClient) -> None:
+def test_hostile_names_in_headings_and_groups_are_text(bad_site):
     for address in (
         "group=model&group=hardware&as=pivot",
         "group=runtime&group=precision&as=pivot&figure=throughput",
@@ -407,15 +404,6 @@ def test_hostile_names_in_headings_and_groups_are_text(bad_site: TestClient) -> 
         assert re.findall("<script[^>]*>", page) == re.findall(
             r'<script src="/static/[a-z]+\.js"[^>]*>', page
         )
-
-
-def test_on_a_phone_each_figure_of_a_row_says_what_it_is(site: TestClient) -> None:
-    """Rows are blocks there, without a heading above each figure."""
-    table = site.get("/results").text.partition('<table class="results stacked">')[2]
-    body = table.partition("<tbody>")[2].partition("</tbody>")[0]
-    figures = re.findall(r'<td class="figure (?:dim|spare|measured|imported)[^>]*>', body)
-    assert figures
-    assert all("data-label=" in one for one in figures)
 
 
 #: A name that others have in them, and one that differs in a capital.
@@ -433,26 +421,24 @@ def models(page: str) -> set[str]:
     return set(re.findall(r'<a href="/cell/[0-9a-f]+"><bdi>([^<]+)</bdi>', page))
 
 
-def test_a_group_leads_to_its_own_rows_and_to_no_other_model_s(named: TestClient) -> None:
+def test_names_of_groups(named):
+    # A group leads to its own rows and to no other model s.
     page = named.get("/results?group=model").text
     for name in NAMES:
         (address,) = re.findall(rf'<a href="([^"]+)"><bdi>{name}</bdi>', page)
         assert models(named.get(unescape(address)).text) == {name}
+    assert models(named.get("/results?model=BERT").text) == set(NAMES)
 
 
 @pytest.mark.parametrize("page", ["results", "history"])
-def test_all_of_this_model_are_of_this_model(named: TestClient, page: str) -> None:
+def test_all_of_this_model_are_of_this_model(named, page):
     key = re.findall(r'<a href="/cell/([0-9a-f]+)"><bdi>bert</bdi>', named.get("/results").text)[0]
     addresses = re.findall(rf'href="(/{page}\?[^"]+)"', named.get(f"/cell/{key}").text)
     (address,) = {unescape(address) for address in addresses if "model=" in address}
     assert query_of(address.partition("?")[2]).where() == ("true AND model = ?", ["bert"])
 
 
-def test_letters_are_letters_all_the_same(named: TestClient) -> None:
-    assert models(named.get("/results?model=BERT").text) == set(NAMES)
-
-
-def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) -> None:
+def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path):
     database = stored_in(tmp_path / "int8.duckdb")
 
     def launches(precision: str, ms: float, **changes: object) -> list[dict[str, object]]:
@@ -480,7 +466,7 @@ def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) ->
     assert (net.best, net.unlike) == ("int8", [])
 
 
-def test_every_device_can_be_chosen(tmp_path: Path) -> None:
+def test_every_device_can_be_chosen(tmp_path):
     """60 of 158 devices were offered, and the page did not mention the others."""
     database = stored_in(tmp_path)
     names = [f"Card {number:03d}" for number in range(MOST_CHOICES + 25)]
@@ -501,24 +487,14 @@ def test_every_device_can_be_chosen(tmp_path: Path) -> None:
     assert f'value="{others[-1]}" checked' in chosen
 
 
-def test_few_values_have_no_list_below_them(tmp_path: Path) -> None:
+def test_few_values_have_no_list_below_them(tmp_path):
     database = stored_in(
         tmp_path, result(), result(hardware="cuda", device_name="A card", case_id="b")
     )
     assert "device-more" not in visitor(database).get("/results").text
 
 
-def test_an_unusable_cell_shows_its_own_reason_alone(tmp_path: Path) -> None:
-    database = stored_in(tmp_path, result(quality="unusable", unexplained_share=0.7))
-    site = visitor(database)
-    (address,) = set(re.findall(r'href="(/cell/[0-9a-f]{16})"', site.get("/results").text))
-    for page in (site.get(address).text, site.get("/model/bert-tiny").text):
-        assert REASON_TEXTS[UnusableReason.UNACCOUNTED] in page
-        assert REASON_TEXTS[UnusableReason.TOO_NOISY] not in page
-        assert REASON_TEXTS[UnusableReason.WAITED] not in page
-
-
-def test_an_implausible_result_is_listed_with_its_calculation(tmp_path: Path) -> None:
+def test_an_implausible_result_is_listed_with_its_calculation(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     about = {
         "provenance": "imported",

@@ -12,7 +12,6 @@ from duckdb import DuckDBPyConnection, DuckDBPyRelation
 from starlette.testclient import TestClient
 
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
-from accelbench.measure.launch_verdicts import typical
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, PageQuery, asked
 from accelbench.present.dashboard.routes import application
 from accelbench.present.dashboard.snapshots import snapshot
@@ -37,31 +36,7 @@ def database(tmp_path: Path) -> Database:
     return stored_in(tmp_path)
 
 
-def test_the_newest_run_is_the_cell_whatever_the_order(database: Database) -> None:
-    store(database, "b", result(latency_p50_ms=1.0, started_at="2026-03-01T00:00:00Z"))
-    store(database, "a", result(latency_p50_ms=2.0, started_at="2026-04-01T00:00:00Z"))
-    store(database, "c", result(latency_p50_ms=3.0, started_at="2026-02-01T00:00:00Z"))
-    (cell,) = cells(database)
-    assert (cell["latency"], cell["run_id"], cell["runs"]) == (2.0, "a", 3)
-
-
-def test_the_middle_of_launches_is_the_one_that_every_table_shows(database: Database) -> None:
-    times = (1.0, 2.0, 32.0)
-    store(
-        database,
-        "a",
-        *(
-            result(launch=n, latency_p50_ms=ms, throughput=1000 / ms, memory_peak_mb=100.0 * ms)
-            for n, ms in enumerate(times)
-        ),
-    )
-    (cell,) = cells(database)
-    assert cell["latency"] == pytest.approx(typical(times))  # 4.0, where the median is 2.0
-    assert cell["throughput"] == pytest.approx(250.0)
-    assert cell["memory"] == pytest.approx(400.0)
-
-
-def test_one_that_failed_among_launches_is_counted_and_not_averaged(database: Database) -> None:
+def test_one_that_failed_among_launches_is_counted_and_not_averaged(database):
     store(
         database,
         "r",
@@ -74,7 +49,7 @@ def test_one_that_failed_among_launches_is_counted_and_not_averaged(database: Da
     assert cell["latency"] == pytest.approx(3**0.5)
 
 
-def test_a_failure_is_overtaken_by_a_later_success_of_the_same(database: Database) -> None:
+def test_a_failure_is_overtaken_by_a_later_success_of_the_same(database):
     failed = result(status="failed", reason="fallback", started_at="2026-01-01T00:00:00Z")
     store(database, "a", failed)
     store(database, "b", result(started_at="2026-01-02T00:00:00Z"))
@@ -83,7 +58,7 @@ def test_a_failure_is_overtaken_by_a_later_success_of_the_same(database: Databas
     assert sorted(str(cell["status"]) for cell in cells(database)) == ["failed", "ok"]
 
 
-def test_machines_kinds_and_versions_are_never_mixed(database: Database) -> None:
+def test_machines_kinds_and_versions_are_never_mixed(database):
     store(database, "here", result())
     store(database, "there", result(), machine=OTHER)
     store(database, "kinds", *(result(provenance=p) for p in ("imported", "simulated")))
@@ -99,7 +74,7 @@ def test_machines_kinds_and_versions_are_never_mixed(database: Database) -> None
     assert len({cell["machine"] for cell in found}) == 2
 
 
-def test_an_imports_newest_moment_is_its_cell(database: Database) -> None:
+def test_an_imports_newest_moment_is_its_cell(database):
     rows = [
         result(provenance="imported", latency_p50_ms=day, started_at=f"2026-01-{day:02}T00:00:00Z")
         for day in (1, 3, 2)
@@ -109,7 +84,7 @@ def test_an_imports_newest_moment_is_its_cell(database: Database) -> None:
     assert (cell["latency"], cell["launches"], cell["runs"]) == (3.0, 1, 3)
 
 
-def test_what_has_no_series_is_told_apart_by_what_was_asked(database: Database) -> None:
+def test_what_has_no_series_is_told_apart_by_what_was_asked(database):
     store(
         database,
         "r",
@@ -118,7 +93,7 @@ def test_what_has_no_series_is_told_apart_by_what_was_asked(database: Database) 
     assert sorted(int(str(cell["launches"])) for cell in cells(database)) == [1, 2]
 
 
-def test_keys_stay_the_same(database: Database, tmp_path: Path) -> None:
+def test_keys_stay_the_same(database, tmp_path):
     """An address that was sent to somebody leads to the same cell after the next run."""
     store(database, "a", result())
     (before,) = cells(database, "key")
@@ -126,7 +101,7 @@ def test_keys_stay_the_same(database: Database, tmp_path: Path) -> None:
     assert cells(database, "key") == [before]
 
 
-def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object) -> None:
+def test_a_lake_is_looked_at_like_a_database(tmp_path, monkeypatch):
     folder = tmp_path / "lake"
     folder.mkdir()
     lake = store_at(folder)
@@ -138,9 +113,7 @@ def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object
 # -- when the store changes
 
 
-def test_a_changed_store_is_read_again_without_anybody_waiting(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_store_is_read_again_without_anybody_waiting(database, monkeypatch):
     monkeypatch.setattr(snapshot, "_LOOK_SECONDS", 0.0)
     keeper = SnapshotKeeper(database)
     first = keeper.newest()
@@ -156,7 +129,7 @@ def test_a_changed_store_is_read_again_without_anybody_waiting(
     assert found.cells == 1
 
 
-def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path):
     path = tmp_path / "other.duckdb"
     path.write_text("no database at all")
     with pytest.raises(StoreError, match="not a DuckDB database"):
@@ -166,9 +139,7 @@ def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
     assert "it was left as it is" in answer.text
 
 
-def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(database, monkeypatch):
     monkeypatch.setattr(snapshot, "_LOOK_SECONDS", 0.0)
     store(database, "a", result())
     site = visitor(database)
@@ -181,7 +152,7 @@ def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
     assert "1 configuration" in page
 
 
-def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) -> None:
+def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database):
     fetched: list[int] = []
     keeper = SnapshotKeeper(database, lambda: fetched.append(1))
     keeper.newest()
@@ -197,37 +168,32 @@ def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) 
 # -- addresses
 
 
-def test_values_never_become_sql() -> None:
+def test_addresses():
+    # Values never become sql.
     nasty = "x' OR 1=1 --"
     found = PageQuery(model=nasty, chosen={"hardware": (nasty,)}, since="2026-01-01", until=nasty)
     where, values = found.where()
     assert nasty not in where
     assert values == [nasty.lower(), nasty, "2026-01-01", nasty]
     assert where.count("?") == len(values)
-
-
-def test_the_same_column_again_turns_the_order_round() -> None:
+    # The same column again turns the order round.
     first = PageQuery().ordered("latency")
     assert (first.sort, first.falling) == ("latency", False)
     assert first.ordered("latency").falling
     assert not first.ordered("latency").ordered("memory").falling
-
-
-def test_a_filter_is_taken_away_alone() -> None:
+    # A filter is taken away alone.
     found = PageQuery(model="b", chosen={"hardware": ("cpu",)}, since="2026-01-01", page=4)
     assert found.without("model").query() == "?hardware=cpu&from=2026-01-01"
     assert found.without("hardware").query() == "?model=b&from=2026-01-01"
     assert found.without("from").query() == "?model=b&hardware=cpu"
-
-
-def test_no_list_is_endless() -> None:
+    # No list is endless.
     found = asked([("cell", str(n)) for n in range(1000)], KNOWN)
     assert len(found.cells) == 12
     with pytest.raises(UsageError, match="Known: cpu, cuda"):
         asked([("hardware", "x" * 10_000)], KNOWN)
 
 
-def test_cells_lie_in_the_order_of_the_usual_page(database: Database) -> None:
+def test_cells_lie_in_the_order_of_the_usual_page(database):
     """A page's order is where cells lie: it has to be that of its six columns."""
     store(
         database,
@@ -271,9 +237,7 @@ while not Path(sys.argv[2]).exists():
 """
 
 
-def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(
-    database: Database, tmp_path: Path
-) -> None:
+def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(database, tmp_path):
     told = tmp_path / "told"
     words = [sys.executable, "-c", _ENDS_MEANWHILE, str(database.path), str(told)]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -281,9 +245,7 @@ def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(
     assert told.read_text() == "ended"
 
 
-def test_who_waits_for_the_first_snapshot_sees_how_far_it_is(
-    stored: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_waits_for_the_first_snapshot_sees_how_far_it_is(stored, monkeypatch):
     reached, let_go = threading.Event(), threading.Event()
 
     def held_up(con: DuckDBPyConnection) -> DuckDBPyRelation:

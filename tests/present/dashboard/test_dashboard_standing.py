@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,7 +57,7 @@ def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str,
     return runs
 
 
-def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> None:
+def test_the_page_and_the_charts_choose_the_same_launches(tmp_path):
     different = spoilt = failed = wrong = 0
     for seed in range(4):
         database = stored_in(tmp_path / f"{seed}.duckdb")
@@ -105,7 +104,7 @@ def _all(database: Database) -> list[str]:
     return [key for (key,) in rows]
 
 
-def test_what_would_read_alike_is_told_apart(tmp_path: Path) -> None:
+def test_what_would_read_alike_is_told_apart(tmp_path):
     theirs = {"provenance": "imported", "series_key": None}
     cards = [
         result(**theirs, conditions={"torch": version}, compiled=compiled, options={"layout": how})
@@ -124,7 +123,7 @@ def test_what_would_read_alike_is_told_apart(tmp_path: Path) -> None:
     assert "layout" not in text
 
 
-def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: Path) -> None:
+def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path):
     """A mean of one launch beside the median of another is the middle of nothing."""
     database = stored_in(
         tmp_path,
@@ -146,7 +145,7 @@ def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: P
     }
 
 
-def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path: Path) -> None:
+def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path):
     """A page read “geometric mean of 3 launches” over two."""
     database = stored_in(tmp_path)
     last = result(launch=2, latency_p50_ms=99.0, quality="unusable")
@@ -159,7 +158,7 @@ def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path: P
     assert "2 of 3</td>" in site.get(f"/compare?cell={key}").text
 
 
-def test_what_says_nothing_of_how_it_ran_makes_no_other_cell_of_an_import(tmp_path: Path) -> None:
+def test_what_says_nothing_of_how_it_ran_makes_no_other_cell_of_an_import(tmp_path):
     """Four rows of one card read alike, which the charts below them had as one of four launches."""
     theirs = {"provenance": "imported", "series_key": None}
     database = stored_in(tmp_path)
@@ -191,7 +190,7 @@ TAIL_ALONE = dict.fromkeys(
 )
 
 
-def test_a_tail_is_of_the_percentile_that_all_launches_have(tmp_path: Path) -> None:
+def test_a_tail_is_of_the_percentile_that_all_launches_have(tmp_path):
     """The p90 of one launch and the p99 of another, whose p90 is rough, stood there as a p90."""
     database = stored_in(tmp_path)
     both = {"latency_p90_ms": 4.0, "latency_p99_ms": 9.0}
@@ -206,7 +205,7 @@ def test_a_tail_is_of_the_percentile_that_all_launches_have(tmp_path: Path) -> N
     assert (cell["tail"], cell["tail_of"]) == point.percentile == (9.0, "p99")
 
 
-def test_a_unit_is_that_of_the_rate_and_not_of_a_launch_that_failed(tmp_path: Path) -> None:
+def test_a_unit_is_that_of_the_rate_and_not_of_a_launch_that_failed(tmp_path):
     database = stored_in(tmp_path)
     failed = result(status="failed", reason="crash", series_key=result()["series_key"])
     tokens = result(launch=1, throughput_unit="tokens/s")
@@ -215,9 +214,7 @@ def test_a_unit_is_that_of_the_rate_and_not_of_a_launch_that_failed(tmp_path: Pa
     assert cell["throughput_unit"] == "tokens/s"
 
 
-def test_a_file_of_cells_has_numbers_as_numbers_and_what_tells_versions_apart(
-    tmp_path: Path,
-) -> None:
+def test_a_file_of_cells_has_numbers_as_numbers_and_what_tells_versions_apart(tmp_path):
     database = stored_in(tmp_path)
     theirs = {"provenance": "imported", "series_key": None}
     versions = [{"engine": f"torch {version}"} for version in ("2.4", "2.9")]
@@ -230,7 +227,7 @@ def test_a_file_of_cells_has_numbers_as_numbers_and_what_tells_versions_apart(
     assert site.get(f"/cell/{key}.json").json()["cell"]["samples"] == 3
 
 
-def test_of_an_import_that_names_no_software_the_newest_day_stands(tmp_path: Path) -> None:
+def test_of_an_import_that_names_no_software_the_newest_day_stands(tmp_path):
     """Nobody knows that its other days had the same software, whatever they say more."""
     theirs = {"provenance": "imported", "series_key": "theirs", "conditions": {}}
     settled = {"quality": "converged", "effective_sample_count": 50.0}

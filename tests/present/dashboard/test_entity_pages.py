@@ -1,13 +1,9 @@
 """Pages of models and devices: their figures are the store's."""
 
-from __future__ import annotations
-
 import html
 import re
-from pathlib import Path
 from urllib.parse import urlencode
 
-import pytest
 from dashboard_world import HOSTILE, result, store, stored_in, visitor
 from entity_store import (
     FAST,
@@ -20,47 +16,53 @@ from entity_store import (
     rows_of,
     text,
 )
-from starlette.testclient import TestClient
 from test_dashboard_names import read
 
-from accelbench.present.dashboard.entities import common_ground
 from accelbench.present.dashboard.entities.common_ground import address_of
 from accelbench.present.dashboard.words import seen
 
 
-def test_lists_rank_by_items_per_second_across_batch_sizes(tmp_path: Path) -> None:
-    """A CPU at batch 1 stood for a model before a card at batch 256, which is 70 times faster."""
-    database = stored_in(tmp_path)
-    cpu = {"hardware": "cpu", "device_name": "A CPU", "device_fingerprint": "c", "batch_size": 1}
-    store(
-        database,
-        "r",
-        *(row for row in launches(10.0, **cpu)),
-        *(row for row in launches(40.0, batch_size=256, **card(FAST))),
-        *(row for row in launches(30.0, batch_size=64, **card(FAST))),
-    )
-    site = visitor(database)
-    (model,) = rows_of(site.get("/models").text, "Table of models")
-    assert FAST in model[7]
-    assert model[7].endswith("batch 256")
-    devices = {line[0]: line for line in rows_of(site.get("/devices").text, "Table of devices")}
-    assert devices[FAST][7].endswith("batch 256")
-    assert devices["A CPU"][7].endswith("batch 1")
-    rates = [float(devices[name][6].replace(",", "")) for name in (FAST, "A CPU")]
-    assert rates[0] > 60 * rates[1]
-    (shown,) = rows_of(site.get(address_of("device", FAST)).text, "Table of models")
-    assert "256" in shown
-
-
-def test_a_list_is_filtered_ordered_and_searched_by_its_address(visited: TestClient) -> None:
+def test_pages_of_models_and_devices(visited, bad_site):
+    # A list is filtered ordered and searched by its address.
     page = visited.get("/models?model=vit&sort=-date").text
     assert [line[0] for line in rows_of(page, "Table of models")] == ["vit-tiny"]
     assert "No model matches." in visited.get("/models?model=zzz").text
     ordered = rows_of(visited.get("/models?sort=-launches").text, "Table of models")
     assert ordered[0][0] == "bert-tiny"
+    # A model begins with what is fastest and by how much.
+    said = answers(visited.get("/model/bert-tiny").text)
+    assert said.startswith("bert-tiny, inference, batch 1: pytorch on Fast card in fp32, 2.01 ms")
+    assert "pytorch on Slow card in fp32 takes 4.00× as long (95 % interval" in said
+    # A models pictures are files and what is not there is said.
+    page = visited.get("/model/bert-tiny").text
+    sources = [html.unescape(one) for one in re.findall(r'<img src="([^"]+)"', page)]
+    assert sources[0].startswith("/model-chart/model-panels.svg?name=bert-tiny")
+    for source in sources:
+        assert visited.get(source).headers["content-type"] == "image/svg+xml"
+    assert visited.get("/model-chart/pareto.svg?name=nobody").status_code == 404
+    gone = visited.get("/model/nobody")
+    assert gone.status_code == 404
+    assert "There is no model 'nobody' here." in text(gone.text)
+    assert visited.get("/model/bert-tiny?mode=training").status_code == 400
+    said = text(visited.get("/predictions/model?name=bert-tiny").text)
+    assert "Predictions are judged by 10 measured cases of 3 models or more" in said
+    # A device has its facts its models and no roof where none is measured.
+    page = visited.get(address_of("device", FAST)).text
+    assert "It is not calibrated." in text(page)
+    lines = {line[0]: line for line in rows_of(page, "Table of models")}
+    assert set(lines) == set(TIMES)
+    assert lines["vit-tiny"][4].startswith("3.01 ")
+    assert f'<option value="{SLOW}"' in page
+    assert visited.get("/device/nobody").status_code == 404
+    # Every link to a model leads to it.
+    page = bad_site.get("/models").text
+    links = [html.unescape(one) for one in re.findall(r'href="(/model[/?][^"]*)"', page)]
+    assert len(links) == len(set(links)) == len(HOSTILE)
+    for link in links:
+        assert bad_site.get(link).status_code == 200, link
 
 
-def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path: Path) -> None:
+def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path):
     database = stored_in(tmp_path)
     early, late = "2026-01-01T00:00:00+00:00", "2026-05-01T00:00:00+00:00"
     both = {**card(FAST), "device_name": "Anything"}
@@ -88,13 +90,7 @@ def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path: 
     assert [line[:2] for line in devices] == [["Anything", "cuda, openvino"], [SLOW, "cuda"]]
 
 
-def test_a_model_begins_with_what_is_fastest_and_by_how_much(visited: TestClient) -> None:
-    said = answers(visited.get("/model/bert-tiny").text)
-    assert said.startswith("bert-tiny, inference, batch 1: pytorch on Fast card in fp32, 2.01 ms")
-    assert "pytorch on Slow card in fp32 takes 4.00× as long (95 % interval" in said
-
-
-def test_what_overlaps_is_said_to_be_untold(tmp_path: Path) -> None:
+def test_what_overlaps_is_said_to_be_untold(tmp_path):
     database = stored_in(tmp_path)
     noisy = [
         result(launch=n, latency_p50_ms=ms, **card(name))
@@ -108,7 +104,7 @@ def test_what_overlaps_is_said_to_be_untold(tmp_path: Path) -> None:
     assert answers(page).startswith("Can't tell how Fast card compares with Slow card")
 
 
-def test_outputs_are_listed_with_error_and_reference(tmp_path: Path) -> None:
+def test_outputs_are_listed_with_error_and_reference(tmp_path):
     database = stored_in(tmp_path)
     found = {"verification_error": 0.003, "verification_tolerance": 0.02}
     near = {**found, "verification_error": 0.001, "launch": 1}
@@ -130,9 +126,7 @@ def test_outputs_are_listed_with_error_and_reference(tmp_path: Path) -> None:
     assert "Of 1 way to run it (engine and precision on a device) outputs were not" in text(page)
 
 
-def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(tmp_path, monkeypatch):
     database = stored_in(tmp_path)
     devices = {"A card": 9.0, "B card": 8.0, "C card": 2.0}
     rows = [
@@ -149,24 +143,9 @@ def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
     assert "are of 2 of 3 configurations, the quickest of each device" in text(page)
 
 
-def test_a_models_pictures_are_files_and_what_is_not_there_is_said(visited: TestClient) -> None:
-    page = visited.get("/model/bert-tiny").text
-    sources = [html.unescape(one) for one in re.findall(r'<img src="([^"]+)"', page)]
-    assert sources[0].startswith("/model-chart/model-panels.svg?name=bert-tiny")
-    for source in sources:
-        assert visited.get(source).headers["content-type"] == "image/svg+xml"
-    assert visited.get("/model-chart/pareto.svg?name=nobody").status_code == 404
-    gone = visited.get("/model/nobody")
-    assert gone.status_code == 404
-    assert "There is no model 'nobody' here." in text(gone.text)
-    assert visited.get("/model/bert-tiny?mode=training").status_code == 400
-    said = text(visited.get("/predictions/model?name=bert-tiny").text)
-    assert "Predictions are judged by 10 measured cases of 3 models or more" in said
-
-
 def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_whole(
-    visited: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    visited, monkeypatch
+):
     monkeypatch.setattr(common_ground, "CONFIGURATIONS", 2)
     first = visited.get("/model/bert-tiny").text
     assert "4 configurations" in text(first)
@@ -185,7 +164,7 @@ def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_wh
     assert pictures[0] == pictures[1]
 
 
-def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path: Path) -> None:
+def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path):
     database = stored_in(tmp_path)
     rough = {"quality": "unusable", "latency_p50_ms": 0.1, "throughput": 1e4}
     store(
@@ -203,35 +182,21 @@ def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path:
     ]
 
 
-def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(
-    visited: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(visited, monkeypatch):
     monkeypatch.setattr(common_ground, "MOST_CELLS", 2)
     page = visited.get("/model/bert-tiny").text
     assert len(rows_of(page, "Table of configurations")) == 4
     assert "pictures and outputs are of 2 of 4 configurations" in text(page)
 
 
-def test_a_device_has_its_facts_its_models_and_no_roof_where_none_is_measured(
-    visited: TestClient,
-) -> None:
-    page = visited.get(address_of("device", FAST)).text
-    assert "It is not calibrated." in text(page)
-    lines = {line[0]: line for line in rows_of(page, "Table of models")}
-    assert set(lines) == set(TIMES)
-    assert lines["vit-tiny"][4].startswith("3.01 ")
-    assert f'<option value="{SLOW}"' in page
-    assert visited.get("/device/nobody").status_code == 404
-
-
-def test_an_empty_store_says_how_to_begin(empty: TestClient) -> None:
+def test_an_empty_store_says_how_to_begin(empty):
     for address in ("/models", "/devices", "/runs/compare"):
         page = empty.get(address)
         assert page.status_code == 200
         assert "accelbench run" in text(page.text)
 
 
-def test_whatever_a_model_or_device_is_called_its_page_is_there(bad_site: TestClient) -> None:
+def test_whatever_a_model_or_device_is_called_its_page_is_there(bad_site):
     first = HOSTILE[0]
     rest = (
         f"/engines?{urlencode({'a': first, 'b': HOSTILE[1]})}",
@@ -256,15 +221,7 @@ def test_whatever_a_model_or_device_is_called_its_page_is_there(bad_site: TestCl
                         assert re.match(r"#main$|[/?](?!/)", str(attributes[key])), address
 
 
-def test_every_link_to_a_model_leads_to_it(bad_site: TestClient) -> None:
-    page = bad_site.get("/models").text
-    links = [html.unescape(one) for one in re.findall(r'href="(/model[/?][^"]*)"', page)]
-    assert len(links) == len(set(links)) == len(HOSTILE)
-    for link in links:
-        assert bad_site.get(link).status_code == 200, link
-
-
-def test_names_that_are_steps_through_folders_are_names(tmp_path: Path) -> None:
+def test_names_that_are_steps_through_folders_are_names(tmp_path):
     names = ["", ".", "..", "a/b", "a?b#c", "50 %"]
     database = stored_in(tmp_path, *(result(model=name) for name in names))
     site = visitor(database)

@@ -75,8 +75,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     ],
 )
 def test_one_line_has_one_answer_on_the_page_in_a_notebook_and_in_a_terminal(
-    tmp_path: Path, levels: tuple[float, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, levels, said, capsys
+):
     database = stored_in(tmp_path / "one.duckdb")
     for night, level in enumerate(levels):
         moment = f"2026-01-{night + 2:02}T03:04:05.000000Z"
@@ -112,35 +112,24 @@ def models(site: TestClient, **asked: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*><bdi>([^<]+)<', table.partition("</tbody>")[0])
 
 
-def test_what_became_worst_comes_first_then_what_became_better_then_the_newest(
-    site: TestClient,
-) -> None:
-    """It was in alphabetical order, of 12,359 lines on 1,031 pages."""
+def test_the_page_of_histories(site, database):
     assert models(site) == ["much", "worse", "better", "new", "alike"]
-
-
-def test_the_page_counts_series_as_the_command_does(site: TestClient, database: Database) -> None:
+    # The page counts series as the command does.
     done = CliRunner().invoke(app, ["history", "--json", "--db", str(database.path)])
     counts = json.loads(done.stdout)["answers"]
     said = ", ".join(f"{count} {answer}" for answer, count in counts.items())
     page = " ".join(re.sub("<[^>]+>", " ", site.get("/history").text).split())
     assert f"measured in more than one run: {said}" in page
-
-
-def test_the_newest_and_the_names_are_orders_too(site: TestClient) -> None:
+    # The newest and the names are orders too.
     assert models(site, order="newest")[0] == "new"
     assert models(site, order="name") == sorted(LINES)
     assert site.get("/history?order=beauty").status_code == 400
-
-
-def test_a_line_is_found_by_its_model_its_device_and_its_engine(site: TestClient) -> None:
+    # A line is found by its model its device and its engine.
     assert models(site, search="Board worse") == ["worse"]
     assert models(site, search="PYTORCH much") == ["much"]
     assert models(site, search="openvino") == []
     assert models(site, search="%") == []
-
-
-def test_links_keep_the_figure_the_order_and_the_search(site: TestClient) -> None:
+    # Links keep the figure the order and the search.
     page = site.get("/history?metric=throughput&order=name&search=board&hardware=cpu").text
     links = re.findall(
         r'href="(/history[^"]*)"', page.partition('aria-label="Figure and order"')[2]
@@ -150,17 +139,11 @@ def test_links_keep_the_figure_the_order_and_the_search(site: TestClient) -> Non
     form = page.partition('role="search"')[2].partition("</form>")[0]
     for name, value in (("hardware", "cpu"), ("metric", "throughput"), ("order", "name")):
         assert f'<input type="hidden" name="{name}" value="{value}">' in form
-
-
-def test_no_page_shows_backticks(site: TestClient) -> None:
-    """A command stood between backticks, as in a source."""
     page = site.get("/history").text
     assert "`" not in page
 
 
-def test_a_store_that_changes_is_judged_a_tenth_of_the_time(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_changes_is_judged_a_tenth_of_the_time(database, monkeypatch):
     judged: list[str] = []
 
     def slow(*arguments: object) -> changes.JudgedLines:
@@ -179,9 +162,7 @@ def test_a_store_that_changes_is_judged_a_tenth_of_the_time(
     assert judged == ["once"]
 
 
-def test_lines_that_cannot_be_judged_are_shown_with_the_reason(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_that_cannot_be_judged_are_shown_with_the_reason(database, monkeypatch):
     def broken(*_: object) -> None:
         raise OSError("the disk is gone")
 
@@ -197,7 +178,7 @@ def test_lines_that_cannot_be_judged_are_shown_with_the_reason(
     assert models(site)[0] == "new"
 
 
-def test_what_all_lines_are_is_said_once(tmp_path: Path) -> None:
+def test_what_all_lines_are_is_said_once(tmp_path):
     """A badge stood on each of twelve rows, and in each field of a pivot."""
     database = stored_in(tmp_path / "theirs.duckdb")
     theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
@@ -227,7 +208,7 @@ def test_what_all_lines_are_is_said_once(tmp_path: Path) -> None:
     assert re.findall(r"badge kind (\w+)", table) == ["measured"]
 
 
-def test_a_change_of_many_times_is_no_percentage() -> None:
+def test_a_change_of_many_times_is_no_percentage():
     assert [change(share) for share in (0.0501, -0.92, 9.5, 58.459)] == [
         "+5.0 %",
         "-92.0 %",
@@ -236,7 +217,7 @@ def test_a_change_of_many_times_is_no_percentage() -> None:
     ]
 
 
-def test_runs_and_series_that_are_not_in_a_line_are_named(tmp_path: Path) -> None:
+def test_runs_and_series_that_are_not_in_a_line_are_named(tmp_path):
     database = stored_in(tmp_path / "left.duckdb")
     for day in range(5):
         moment = f"2026-03-{day + 1:02d}T03:04:05+00:00"

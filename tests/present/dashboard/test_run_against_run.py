@@ -49,7 +49,7 @@ def checked(database: Database, *more: str) -> dict[str, Any]:
     return document
 
 
-def test_run_against_run_is_the_verdict_of_check(tmp_path: Path) -> None:
+def test_run_against_run_is_the_verdict_of_check(tmp_path):
     database = run_pair(tmp_path)
     document = checked(database)
     page = visitor(database).get("/runs/compare?a=night-0&b=night-1").text
@@ -71,7 +71,7 @@ def test_run_against_run_is_the_verdict_of_check(tmp_path: Path) -> None:
     assert "1 of the baseline was not measured now" in text(page)
 
 
-def test_runs_of_two_machines_are_refused_until_somebody_allows_it(tmp_path: Path) -> None:
+def test_runs_of_two_machines_are_refused_until_somebody_allows_it(tmp_path):
     database = stored_in(tmp_path, *launches(8.0), run="here")
     store(database, "there", *launches(8.0), machine=OTHER)
     site = visitor(database)
@@ -83,7 +83,7 @@ def test_runs_of_two_machines_are_refused_until_somebody_allows_it(tmp_path: Pat
     assert site.get("/runs/compare?a=here&b=there&allow=everything").status_code == 400
 
 
-def test_a_run_by_the_name_of_a_file_opens_none(tmp_path: Path) -> None:
+def test_a_run_by_the_name_of_a_file_opens_none(tmp_path):
     """An address names runs: a path, a database or a URL is none of the store's."""
     database = run_pair(tmp_path)
     (tmp_path / "b.csv").write_text("model\n", encoding="utf-8")
@@ -96,7 +96,7 @@ def test_a_run_by_the_name_of_a_file_opens_none(tmp_path: Path) -> None:
         baseline_of_run(database, str(tmp_path / "b.csv"), BaselineQuery({}, ("night-1",)))
 
 
-def test_the_page_names_the_level_of_the_intervals_that_it_shows(tmp_path: Path) -> None:
+def test_the_page_names_the_level_of_the_intervals_that_it_shows(tmp_path):
     database = run_pair(tmp_path)
     levels = {
         figure["interval_level"]

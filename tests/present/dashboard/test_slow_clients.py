@@ -67,17 +67,13 @@ def got(one: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize(("sent", "answered"), [(b"", 0), (HEAD, 0), (BODY, 1)])
-def test_what_is_never_finished_is_closed(
-    sent: bytes, answered: int, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_never_finished_is_closed(sent, answered, client, monkeypatch):
     monkeypatch.setattr(serve, "_HEAD_SECONDS", 0.2)
     assert got(client(sent)).count(b"200 OK") == answered
 
 
 @pytest.mark.parametrize(("sent", "answered"), [(HEAD, 0), (BODY, 1)])
-def test_a_byte_now_and_then_gains_no_time(
-    sent: bytes, answered: int, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_byte_now_and_then_gains_no_time(sent, answered, client, monkeypatch):
     monkeypatch.setattr(serve, "_HEAD_SECONDS", 0.5)
     one = client(sent)
     deadline = time.monotonic() + 20
@@ -89,7 +85,7 @@ def test_a_byte_now_and_then_gains_no_time(
     assert got(one).count(b"200 OK") <= answered
 
 
-def test_a_connection_serves_several_requests(client: Client) -> None:
+def test_a_connection_serves_several_requests(client):
     one = client()
     for _ in range(3):
         one.sendall(HEAD + b"\r\n")
@@ -100,7 +96,7 @@ def test_a_connection_serves_several_requests(client: Client) -> None:
     assert one.recv(65536).count(b"200 OK") in (1, 2)
 
 
-def test_three_hundred_half_requests_keep_nobody_from_an_answer(client: Client) -> None:
+def test_three_hundred_half_requests_keep_nobody_from_an_answer(client):
     slow = [client(HEAD) for _ in range(300)]
     began = time.monotonic()
     one = client(HEAD + b"Connection: close\r\n\r\n")

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chrome import Chrome
 from dashboard_world import result, served, store, stored_in
 from entity_store import FAST, FIVE, SLOW, card, launches
 from playwright.sync_api import Locator, Page, expect
 
-from accelbench.core.nouns import digits
-from accelbench.present.dashboard.words import number
+from accelbench.core.nouns import digits, figure
 from accelbench.store.database import Database
 
 #: Milliseconds of a step on the slow card, the fast card, and the fast card by another engine.
@@ -231,7 +229,7 @@ def whether_the_last_run_became_slower(visit: Visit) -> None:
     cells = visit.cells("Table of figures", "nightly-tiny")
     figures = "SELECT exp(avg(ln(latency_p50_ms))) FROM benchmark_results WHERE run_id = ?"
     assert cells[1].startswith("worse")
-    assert cells[3:5] == [number(visit.ask(figures, run)) for run in ("night-2", "night-3")]
+    assert cells[3:5] == [figure(visit.ask(figures, run)) for run in ("night-2", "night-3")]
 
 
 def the_samples_of_a_configuration_and_where_it_ran(visit: Visit) -> None:
@@ -261,7 +259,7 @@ def hardware_for_a_model_under_a_limit(visit: Visit) -> None:
     expect(visit.role("heading", "Answer")).to_be_visible(timeout=60_000)
     cells = visit.cells("Figures of the answer", "resnet-tiny")
     assert cells[2:4] == [SLOW, "pytorch"]
-    assert number(visit.ask(_TIME, "resnet-tiny", SLOW, "pytorch")) in cells
+    assert figure(visit.ask(_TIME, "resnet-tiny", SLOW, "pytorch")) in cells
     answer = visit.role("region", "Figures of the answer")
     fits = visit.ask(
         "SELECT count(*) FROM (SELECT max(latency_mean_ms) AS ms FROM benchmark_results"
@@ -283,8 +281,8 @@ def a_prediction_of_a_batch_that_was_never_measured(visit: Visit) -> None:
     expect(visit.page.locator("body")).to_contain_text("predictions")
     told = json.loads(visit.page.locator("body").inner_text())["predictions"][0]
     assert told["batch_size"] == 2
-    assert number(told["latency_ms"]) in cells
-    assert number(told["latency_low_ms"]) in cells
+    assert figure(told["latency_ms"]) in cells
+    assert figure(told["latency_low_ms"]) in cells
 
 
 def the_history_of_a_series(visit: Visit) -> None:
@@ -294,8 +292,8 @@ def the_history_of_a_series(visit: Visit) -> None:
         visit.ask("SELECT median(latency_mean_ms) FROM benchmark_results WHERE run_id = ?", run)
         for run in ("night-0", "night-5")
     ]
-    assert cells[1:3] == ["6", number(ends[0])]
-    assert cells[3].startswith(number(ends[1]))
+    assert cells[1:3] == ["6", figure(ends[0])]
+    assert cells[3].startswith(figure(ends[1]))
     assert f"Worse: {(ends[1] / ends[0] - 1.0) * 100:+.1f} % since 2026-01-05" in cells[4]
 
 
@@ -330,7 +328,7 @@ def models_by_engines_as_a_view_that_is_kept(visit: Visit) -> None:
     expect(visit.role("heading", "Results: by engine")).to_be_visible()
     cells = visit.cells("Pivot", "bert-tiny")
     for engine in ("onnxruntime", "pytorch"):
-        best = number(visit.ask(_TIME, "bert-tiny", FAST, engine))
+        best = figure(visit.ask(_TIME, "bert-tiny", FAST, engine))
         assert sum(cell.split()[0] == best for cell in cells[1:]) == 1, engine
 
 
@@ -358,7 +356,7 @@ def three_of_two_pages_beside_each_other(visit: Visit) -> None:
     expect(visit.role("heading", "Comparison")).to_be_visible()
     for model in chosen:
         ms = visit.ask("SELECT latency_mean_ms FROM benchmark_results WHERE model = ?", model)
-        assert any(cell.split()[:1] == [number(ms)] for cell in visit.cells("Comparison", model))
+        assert any(cell.split()[:1] == [figure(ms)] for cell in visit.cells("Comparison", model))
 
 
 def a_point_of_the_front(visit: Visit) -> None:
@@ -368,7 +366,7 @@ def a_point_of_the_front(visit: Visit) -> None:
         "SELECT min(ms) FROM (SELECT exp(avg(ln(latency_mean_ms))) AS ms FROM benchmark_results"
         " WHERE status = 'ok' GROUP BY series_key)"
     )
-    assert number(fastest) in cells
+    assert figure(fastest) in cells
     front = visit.role("region", "The front as a table")
     visit.hand.press(front.get_by_role("link", name="bert-tiny").first)
     expect(visit.role("heading", "Its launches")).to_be_visible()
@@ -416,14 +414,7 @@ TASKS: tuple[Callable[[Visit], None], ...] = (
 
 @pytest.mark.parametrize("hand", [Mouse, Keyboard], ids=["mouse", "keyboard alone"])
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__.replace("_", " "))
-def test_a_visitor_comes_to(
-    tab: Chrome,
-    address: str,
-    database: Database,
-    tmp_path: Path,
-    task: Callable[[Visit], None],
-    hand: type[Mouse],
-) -> None:
+def test_a_visitor_comes_to(tab, address, database, tmp_path, task, hand):
     tab.look()
     tab.go(address)
     expect(tab.page.get_by_role("heading", name="Overview")).to_be_visible()

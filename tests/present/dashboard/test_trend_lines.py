@@ -66,9 +66,7 @@ def chosen_of(snapshot: Snapshot) -> list[Cell]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_was_judged_chooses_the_same_lines_and_reads_few(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_judged_chooses_the_same_lines_and_reads_few(tmp_path, seed, monkeypatch):
     """Of 48 long histories all were read to draw one."""
     monkeypatch.setattr(pictures, "_MOST_POINTS", 21)
     monkeypatch.setattr(changes, "_RUNS_AT_A_TIME", 30)
@@ -91,7 +89,7 @@ def test_what_was_judged_chooses_the_same_lines_and_reads_few(
     assert sum(read) <= len(slow) < len(judged.ranks)
 
 
-def test_pieces_are_judged_as_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_judged_as_all_at_once(tmp_path, monkeypatch):
     database = histories(tmp_path / "pieces.duckdb", 11)
     snapshot = taken(database, "now")
     turns: list[int] = []
@@ -104,9 +102,7 @@ def test_pieces_are_judged_as_all_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert whole.changed
 
 
-def test_a_page_reads_before_a_long_judgement_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_reads_before_a_long_judgement_goes_on(tmp_path, monkeypatch):
     """A page waited for it in vain, and then read beside it."""
     monkeypatch.setattr(changes, "_RUNS_AT_A_TIME", 12)
     monkeypatch.setattr(changes, "_PAGES_FIRST", 60.0)
@@ -128,7 +124,7 @@ def test_a_page_reads_before_a_long_judgement_goes_on(
     assert began.is_set()
 
 
-def test_an_older_judgement_chooses_nothing(tmp_path: Path) -> None:
+def test_an_older_judgement_chooses_nothing(tmp_path):
     """What it says of a line may no longer be so."""
     database = histories(tmp_path / "older.duckdb", 13)
     keeper = ChangesKeeper(database)

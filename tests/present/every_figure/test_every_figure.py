@@ -6,7 +6,7 @@ SQL is asked of the store's own tables (`plain_cells`), and not by anything that
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +20,11 @@ from accelbench.present.dashboard.explore.points import FIGURES as EXPLORED
 from accelbench.present.dashboard.page_query import COLUMNS
 from accelbench.present.dashboard.snapshots.snapshot import taken
 from accelbench.present.publishing.bundle import rows_of_table, write_results
-from accelbench.store.database import Database
 
 # -- tables
 
 
-def test_the_table_of_results_as_it_stands(store: WalkedStore) -> None:
+def test_the_table_of_results_as_it_stands(store):
     held, seen = Held(), set()
     for rows in store.pages("/results"):
         seen |= {row.key for row in rows}
@@ -39,7 +38,7 @@ def test_the_table_of_results_as_it_stands(store: WalkedStore) -> None:
     held.past(4 * MANY)
 
 
-def test_the_table_of_results_with_all_columns(store: WalkedStore) -> None:
+def test_the_table_of_results_with_all_columns(store):
     held = Held()
     columns = "&".join(f"col={name}" for name in COLUMNS)
     for rows in store.pages(f"/results?{columns}&sort=-latency"):
@@ -88,7 +87,7 @@ _FILTERS: Mapping[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("address", _FILTERS)
-def test_what_a_filter_leaves(store: WalkedStore, address: str) -> None:
+def test_what_a_filter_leaves(store, address):
     held, seen = Held(), list[str]()
     where, order = _FILTERS[address]
     for rows in store.pages(f"/results?{address}"):
@@ -134,7 +133,7 @@ def _amounts(figure: str, group: Mapping[str, Any]) -> Mapping[str, float | None
 
 
 @pytest.mark.parametrize("figure", ["latency", "throughput", "memory", "cost"])
-def test_groups(store: WalkedStore, figure: str) -> None:
+def test_groups(store, figure):
     held = Held()
     # Training and inference are never of one group, whatever is asked for.
     # Batches of different sizes take different times: a list of latencies does not mix them.
@@ -161,7 +160,7 @@ def test_groups(store: WalkedStore, figure: str) -> None:
 
 @pytest.mark.parametrize("by", ["best", "median"])
 @pytest.mark.parametrize("figure", ["latency", "throughput", "memory"])
-def test_pivots(store: WalkedStore, figure: str, by: str) -> None:
+def test_pivots(store, figure, by):
     held = Held()
     groups = _groups(store, figure, "model", "mode", "runtime")
     address = f"/results?group=model&group=runtime&as=pivot&figure={figure}&by={by}"
@@ -197,7 +196,7 @@ _TIMED = frozenset(_EXPLORED) - {"memory", "error", "parameters", "flops", "batc
 
 
 @pytest.mark.parametrize("along", sorted(EXPLORED))
-def test_points_by_every_figure(store: WalkedStore, along: str) -> None:
+def test_points_by_every_figure(store, along):
     held, up = Held(), "memory" if along in ("latency", "tail") else "latency"
     document = store.site.get(f"/explore/points.json?x={along}&y={up}").json()
     timed = {along, up} & _TIMED
@@ -217,7 +216,7 @@ def test_points_by_every_figure(store: WalkedStore, along: str) -> None:
     held.past(10)
 
 
-def test_the_table_as_a_file(store: WalkedStore) -> None:
+def test_the_table_as_a_file(store):
     import csv
 
     held = Held()
@@ -234,9 +233,7 @@ def test_the_table_as_a_file(store: WalkedStore) -> None:
     held.past(20 * len(store.cells))
 
 
-def test_the_table_of_a_published_bundle(
-    store: WalkedStore, database: Database, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_table_of_a_published_bundle(store, database, tmp_path_factory):
     held, path = Held(), tmp_path_factory.mktemp("bundle") / "results.parquet"
     write_results(rows_of_table(taken(database, "now")), (), path)
     rows = pq.read_table(path).to_pylist()
@@ -262,9 +259,7 @@ def test_the_table_of_a_published_bundle(
     ],
     ids=["latency", "memory", "launches", "use"],
 )
-def test_a_wrong_figure_of_a_table_is_found(
-    store: WalkedStore, changed: Callable[[Cell], dict[str, Any]]
-) -> None:
+def test_a_wrong_figure_of_a_table_is_found(store, changed):
     key = next(key for key, cell in _in_order(store) if cell["by_median"] and cell["memory"])
     other = replace(
         store, cells={**store.cells, key: {**store.cells[key], **changed(store.cells[key])}}

@@ -92,7 +92,7 @@ def _a_document(held: Held, store: WalkedStore, key: str) -> None:
             held.exact(f"{key}.json {name}", launches[launch["result_id"]][name], launch[name])
 
 
-def test_pages_and_documents_of_a_cell(store: WalkedStore) -> None:
+def test_pages_and_documents_of_a_cell(store):
     held = Held()
     for key in _some(store, _OPENED):
         _a_page(held, store, key)
@@ -101,7 +101,7 @@ def test_pages_and_documents_of_a_cell(store: WalkedStore) -> None:
 
 
 @pytest.mark.full
-def test_pages_and_documents_of_every_cell(store: WalkedStore) -> None:
+def test_pages_and_documents_of_every_cell(store):
     held = Held()
     for key in store.cells:
         _a_page(held, store, key)
@@ -123,7 +123,7 @@ def _speed(cell: Cell, base: Cell) -> float | None:
     return items[1] / items[0]
 
 
-def test_comparisons(store: WalkedStore) -> None:
+def test_comparisons(store):
     held, ratios = Held(), 0
     models = sorted({str(store.cells[key]["model"]) for key in store.chosen})
     by = random.Random(SEED)
@@ -149,7 +149,7 @@ def test_comparisons(store: WalkedStore) -> None:
     held.past(3 * 200)
 
 
-def test_run_against_run(store: WalkedStore) -> None:
+def test_run_against_run(store):
     """Each side is the middle of its launches: geometric, and the median where one stands alone."""
     held = Held()
     sql = """SELECT list(x) FILTER (x > 0) AS each FROM (SELECT {figure} AS x FROM launch
@@ -213,7 +213,7 @@ GROUP BY ALL ORDER BY number, moment
 """
 
 
-def test_histories(store: WalkedStore) -> None:
+def test_histories(store):
     """A point is a run, by the median over its launches of the figure that most runs have."""
     held = Held()
     points: dict[int, list[Mapping[str, Any]]] = {}
@@ -234,7 +234,7 @@ def test_histories(store: WalkedStore) -> None:
 # -- pages of models and of devices
 
 
-def test_pages_of_models(store: WalkedStore) -> None:
+def test_pages_of_models(store):
     held, seen = Held(), set()
     for (model,) in sorted({(str(cell["model"]),) for cell in store.cells.values()}):
         for mode in ("inference", "training"):
@@ -267,7 +267,7 @@ SELECT {name} AS name,
 
 
 @pytest.mark.parametrize("name", ["model", "device"])
-def test_lists_of_models_and_of_devices(store: WalkedStore, name: str) -> None:
+def test_lists_of_models_and_of_devices(store, name):
     held = Held()
     every = store.plain.ask(_FASTEST.format(name=name, where=""))
     fastest = {
@@ -284,7 +284,7 @@ def test_lists_of_models_and_of_devices(store: WalkedStore, name: str) -> None:
     held.past(2 * len(every))
 
 
-def test_pages_of_devices(store: WalkedStore) -> None:
+def test_pages_of_devices(store):
     held = Held()
     for device in sorted({str(cell["device_name"]) for cell in store.cells.values()}):
         page = store.page(f"/device/{quote(device)}")

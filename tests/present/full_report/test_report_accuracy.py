@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from dashboard_world import result, store
@@ -41,7 +40,8 @@ def told(*rows: dict[str, Any]) -> str:
     return as_markdown(report(data))
 
 
-def test_a_report_says_what_a_precision_costs() -> None:
+def test_accuracy_in_a_report():
+    # A report says what a precision costs.
     text = told(
         measured(0, **accuracy(180)),
         measured(1, batch_size=8, **accuracy(180)),
@@ -52,9 +52,7 @@ def test_a_report_says_what_a_precision_costs() -> None:
     assert "| 80.0 % | 76.0 % to 83.0 % | 200 |" in section
     assert "top-1 −10.0 points (−14." in section
     assert "on the same 200 samples: 20 lost, 0 gained." in section
-
-
-def test_what_is_not_of_the_same_samples_is_not_held_against_each_other() -> None:
+    # What is not of the same samples is not held against each other.
     text = told(measured(0, **accuracy(180)), measured(2, precision="int8", **accuracy(160, "e")))
     assert "top-1 is not compared with fp32: they are not of the same samples." in text
     assert "Task accuracy" not in told(measured(0))
@@ -68,7 +66,7 @@ def section(database: Database) -> str:
     return text.partition("## Task accuracy")[2].partition("\n## ")[0]
 
 
-def test_a_later_run_without_labelled_data_hides_no_accuracy(tmp_path: Path) -> None:
+def test_a_later_run_without_labelled_data_hides_no_accuracy(tmp_path):
     database = Database(tmp_path / "results.duckdb")
     fp32, int8 = accuracy(180), {"precision": "int8", **accuracy(160)}
     store(database, "run-1", result(**fp32), result(**int8))
@@ -79,9 +77,7 @@ def test_a_later_run_without_labelled_data_hides_no_accuracy(tmp_path: Path) -> 
     assert "other weights" not in told_now
 
 
-def test_an_accuracy_is_of_the_newest_labelled_data_and_its_cost_of_the_same(
-    tmp_path: Path,
-) -> None:
+def test_an_accuracy_is_of_the_newest_labelled_data_and_its_cost_of_the_same(tmp_path):
     database = Database(tmp_path / "results.duckdb")
     first = [result(**accuracy(180)), result(precision="int8", **accuracy(160))]
     store(database, "run-1", *first)
@@ -92,7 +88,7 @@ def test_an_accuracy_is_of_the_newest_labelled_data_and_its_cost_of_the_same(
     assert "20 lost, 0 gained." in told_now  # against the fp32 of run-1, of the same samples
 
 
-def test_an_accuracy_of_other_weights_says_so(tmp_path: Path) -> None:
+def test_an_accuracy_of_other_weights_says_so(tmp_path):
     database = Database(tmp_path / "results.duckdb")
     store(database, "run-1", result(**accuracy(180)))
     changed = result(precision="int8", weights_digest="v2", **accuracy(160), **LATER)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from barriers import barriers, hosts
-from chrome import Chrome
 from dashboard_world import HOSTILE
 from typer.testing import CliRunner
 
@@ -33,8 +32,8 @@ def address(stored: Database, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("wide", [1280, 400])
 def test_the_report_leaves_nobody_out_complains_of_nothing_and_asks_nobody(
-    tab: Chrome, axe: str, address: str, scheme: str, wide: int
-) -> None:
+    tab, axe, address, scheme, wide
+):
     tab.look(scheme, wide)
     tab.go(address)
     tab.js(_OPENED)
@@ -46,7 +45,7 @@ def test_the_report_leaves_nobody_out_complains_of_nothing_and_asks_nobody(
     assert over <= 0, f"{over} px too wide"
 
 
-def test_paper_shows_whole_tables(tab: Chrome, address: str) -> None:
+def test_paper_shows_whole_tables(tab, address):
     tab.look(wide=700)
     tab.go(address)
     tab.printed(on_paper=True)
@@ -61,9 +60,7 @@ def test_paper_shows_whole_tables(tab: Chrome, address: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_a_report_of_hostile_names_is_text(
-    tab: Chrome, axe: str, stored_badly: Database, tmp_path: Path, number: int
-) -> None:
+def test_a_report_of_hostile_names_is_text(tab, axe, stored_badly, tmp_path, number):
     """Each machine of that database has one of the names, in everything that somebody chose."""
     tab.look()
     tab.go(made(stored_badly, tmp_path, "--run", f"h{number}"))

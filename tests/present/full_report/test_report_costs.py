@@ -32,31 +32,26 @@ def sentences(*rows: dict[str, Any]) -> list[str]:
     return list(first.sentences)
 
 
-def test_the_cheapest_place_and_the_next_where_launches_tell() -> None:
+def test_costs_in_a_report():
+    # The cheapest place and the next where launches tell.
     cpu, card = launches(100.0, 101.0, 99.0), launches(500.0, 501.0, 499.0, **CARD)
     (said,) = sentences(*cpu, *card)
     assert said == (
         "bert-tiny, inference: cheapest is cpu, $1.00 for a million inferences;"
         " elsewhere cuda $2.00."
     )
-
-
-def test_where_launches_do_not_tell_or_there_is_one_that_is_said() -> None:
+    # Where launches do not tell or there is one that is said.
     cpu, card = launches(100.0, 150.0), launches(900.0, 1300.0, **CARD)
     (unsure,) = sentences(*cpu, *card)
     assert unsure.endswith(" Launches do not tell it from cuda.")
     (single,) = sentences(*launches(100.0), *launches(500.0, **CARD))
     assert single.endswith(" A single launch does not show how sure it is.")
-
-
-def test_other_work_is_no_cheaper_way() -> None:
+    # Other work is no cheaper way.
     short = launches(1000.0, sequence_length=16)
     long = launches(100.0, 100.0) + launches(500.0, **CARD)
     (said,) = sentences(*short, *long)
     assert "$1.00" in said
-
-
-def test_every_priced_cell_stands_in_the_table_with_its_price() -> None:
+    # Every priced cell stands in the table with its price.
     trained = launches(100.0, 100.0, mode="training", world_size=2, **CARD)
     (section,) = costs(subject(*launches(100.0), *trained, row(hardware="rocm")))
     (table,) = [one for one in section.blocks if isinstance(one, Table)]
@@ -67,9 +62,7 @@ def test_every_priced_cell_stands_in_the_table_with_its_price() -> None:
     notes = section.blocks[-1]
     assert isinstance(notes, Notes)
     assert "Without a price: A processor (rocm)." in notes.sentences
-
-
-def test_without_prices_there_is_no_section_and_with_unfitting_ones_only_a_sentence() -> None:
+    # Without prices there is no section and with unfitting ones only a sentence.
     assert list(costs(subject(*launches(100.0), prices=None))) == []
     (section,) = costs(subject(*launches(100.0), prices=Prices({"A processr": 1.0})))
     (text,) = section.blocks

@@ -41,7 +41,8 @@ def findings(made: Document) -> Sequence[KeyFinding]:
     return block.findings
 
 
-def test_each_finding_stands_at_the_head_and_leads_into_the_report() -> None:
+def test_findings_of_a_report():
+    # Each finding stands at the head and leads into the report.
     made = report(known(*launches(8.0, "pytorch"), *launches(4.0, "jax")))
     (finding,) = findings(made)
     assert finding.text.startswith("For embedding (batch 1, seq 128), bert-tiny by jax on cpu")
@@ -53,9 +54,7 @@ def test_each_finding_stands_at_the_head_and_leads_into_the_report() -> None:
     targets = re.findall(r'href="#([^"]+)"', page)
     assert set(targets) <= set(ids)
     assert len(ids) == len(set(ids))
-
-
-def test_markdown_has_the_same_sentences_first_and_its_links_are_headings() -> None:
+    # Markdown has the same sentences first and its links are headings.
     made = report(known(*launches(8.0, "pytorch"), *launches(4.0, "jax")))
     text = as_markdown(made)
     head = text.partition("\n## Summary")[0]
@@ -68,22 +67,18 @@ def test_markdown_has_the_same_sentences_first_and_its_links_are_headings() -> N
     }
     assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= headings
     assert len(head) < 4000  # what a pull request shows
-
-
-def test_a_report_with_nothing_to_say_says_so_in_a_sentence() -> None:
+    # A report with nothing to say says so in a sentence.
     made = report(known(*launches(8.0, "pytorch")))
     assert [finding.text for finding in findings(made)] == [
         "Nothing here says enough for a finding: nothing stands beside anything else."
     ]
     assert not findings(made)[0].evidence
-
-
-def test_paper_breaks_after_the_findings() -> None:
     page = as_html(report(known(*launches(8.0, "pytorch"))))
     assert re.search(r"@media print \{[^@]*\.findings \{ break-after: page", page)
 
 
-def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_are() -> None:
+def test_many_findings_and_commands():
+    # Of thousands the table has what matters and says how many more there are.
     many = [
         line
         for n in range(MOST_RESULTS // 2 + 10)
@@ -103,9 +98,7 @@ def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_ar
     fastest = {f"model-{n:04}" for n in range(MOST_RESULTS // 2 + 10)}
     names = [line[0] for line in table.rows if "jax" in line[0]]
     assert {name for name in fastest if any(name in line for line in names)} == fastest
-
-
-def test_a_command_stays_a_command_whatever_a_name_has_in_it() -> None:
+    # A command stays a command whatever a name has in it.
     told = KeyFinding("Told.", [], "accelbench run 'a`b`` [x](http://evil)'")
     text = as_markdown(Document("A", [KeyFindings([told])]))
     assert " Next: ```accelbench run 'a`b`` [x](http://evil)'```" in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from dashboard_world import result, store
 
@@ -38,7 +36,8 @@ def sections(database: Database, **filters: tuple[str, ...]) -> list[DocumentSec
     return [section for section in made.sections if section.title in TITLES]
 
 
-def test_both_sections_with_picture_and_scores(database: Database) -> None:
+def test_predictions_in_a_report(database):
+    # Both sections with picture and scores.
     against, scaling = sections(database)
     assert [section.title for section in (against, scaling)] == TITLES
     (figure,) = [block for block in against.blocks if isinstance(block, ChartBlock)]
@@ -54,37 +53,27 @@ def test_both_sections_with_picture_and_scores(database: Database) -> None:
     (figure,) = [block for block in scaling.blocks if isinstance(block, ChartBlock)]
     kind = [column.label for column in figure.table.columns].index("kind")
     assert {row[kind] for row in figure.table.rows} == {"measured", "predicted"}
-
-
-def test_as_html_and_as_markdown(database: Database) -> None:
+    # As html and as markdown.
     made = report(known_in(database, {}, None))
     page = as_html(made)
     assert page.count("<svg role") >= 2
     assert "12 cases" in page
     files = {"predicted-measured": "c/p.png", "batch-scaling": "c/b.png"}
     assert "(c/p.png)" in as_markdown(made, pictures=files)
-
-
-def test_a_report_of_few_models_judges_these_and_says_that_they_are_few(
-    database: Database,
-) -> None:
+    # A report of few models judges these and says that they are few.
     (section,) = sections(database, model=("bert-tiny", "distilbert-tiny"))
     (block,) = section.blocks
     assert isinstance(block, Notes)
     said = " ".join(block.sentences)
     assert "judged by 10 measured cases of 3 models or more; there are 6 cases of 2 models" in said
-
-
-def test_predictions_are_in_no_other_section(database: Database) -> None:
+    # Predictions are in no other section.
     made = report(known_in(database, {}, None))
     others = [section for section in made.sections if section.title not in TITLES]
     tables = [block for section in others for block in section.blocks if isinstance(block, Table)]
     assert "predicted" not in {cell for table in tables for row in table.rows for cell in row}
 
 
-def test_a_large_store_that_was_never_learned_from_is_not_fitted(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_store_that_was_never_learned_from_is_not_fitted(database, monkeypatch):
     from accelbench.present import prediction_evidence
 
     monkeypatch.setattr(prediction_evidence, "MOST_FITTED", 11)
@@ -93,7 +82,7 @@ def test_a_large_store_that_was_never_learned_from_is_not_fitted(
     assert evidence.picture is None
 
 
-def test_where_nobody_asked_there_is_no_section(tmp_path: Path) -> None:
+def test_where_nobody_asked_there_is_no_section(tmp_path):
     assert not list(predictions(None))
     (section,) = predictions(PredictionEvidence(why="Because."))
     (block,) = section.blocks

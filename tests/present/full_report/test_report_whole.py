@@ -70,7 +70,8 @@ def tables(made: Document, title: str) -> list[Table]:
     return [block for block in section.blocks if isinstance(block, Table)]
 
 
-def test_it_says_what_there_is_and_what_there_is_not() -> None:
+def test_what_a_report_says():
+    # It says what there is and what there is not.
     made = report(two_platforms())
     assert titles(made)[:3] == ["Summary", "By task", "Results"]
     assert titles(made)[-2:] == ["Environment", "How each figure was computed"]
@@ -86,9 +87,7 @@ def test_it_says_what_there_is_and_what_there_is_not() -> None:
     ]  # of two launches, their middle
     (without,) = tables(made, "Without a figure")
     assert without.rows[0][1:4] == ["failed", "wrong_outputs", "off by 0.4"]
-
-
-def test_whatever_launches_of_one_cell_say_otherwise_is_in_the_tables() -> None:
+    # Whatever launches of one cell say otherwise is in the tables.
     bad = {"case_id": "c9", "status": "failed"}
     launches = [
         measured(1, case_id="c1", launch=0, verification="ok", verification_error=0.01),
@@ -103,9 +102,7 @@ def test_whatever_launches_of_one_cell_say_otherwise_is_in_the_tables() -> None:
     assert [one[1:3] for one in outputs.rows] == [["ok", "0.04"], ["not_done", ""]]
     (without,) = tables(made, "Without a figure")
     assert [one[2] for one in without.rows] == ["crash", "out_of_memory"]
-
-
-def test_of_an_interval_it_says_what_it_is_of() -> None:
+    # Of an interval it says what it is of.
     (results,) = tables(report(two_platforms()), "Results")
     by_launches = {one[7]: one[3] for one in results.rows}
     assert re.fullmatch(r"[\d.]+ to [\d.]+, range of 2 launches", by_launches["2"])
@@ -113,10 +110,7 @@ def test_of_an_interval_it_says_what_it_is_of() -> None:
     within = known(measured(1, latency_ci_low_ms=8.5, latency_ci_high_ms=9.5))
     (results,) = tables(report(within), "Results")
     assert results.rows[0][3] == "8.5 to 9.5, within one launch"
-
-
-def test_a_matrix_says_what_precisions_it_is_of() -> None:
-    """It was headed “Inference in fp32” above cells of platforms that ran int8 alone."""
+    # It was headed “Inference in fp32” above cells of platforms that ran int8 alone.
     narrow = {"hardware": "cuda", "device_name": "A card", "precision": "int8"}
     rows = [measured(1, verification="ok"), measured(2, verification="not_done", **narrow)]
     whole = known(*rows)
@@ -126,10 +120,7 @@ def test_a_matrix_says_what_precisions_it_is_of() -> None:
     (line,) = levels.rows
     cells = dict(zip([column.label for column in levels.columns], line, strict=True))
     assert (cells["cpu"], cells["cuda"]) == ("✅ Medium", "not verified (int8)")
-
-
-def test_how_requests_came_is_told_where_cells_differ_in_it_or_it_is_unusual() -> None:
-    """An offline cell of one platform read like a single-stream one of another."""
+    # An offline cell of one platform read like a single-stream one of another.
     offline = {"scenario": "offline", "hardware": "cuda", "device_name": "A card"}
     made = report(known(measured(1), measured(2, **offline)))
     for title in ("Results", "Verification and workarounds"):
@@ -141,8 +132,8 @@ def test_how_requests_came_is_told_where_cells_differ_in_it_or_it_is_unusual() -
     assert "stream" not in results.caption
 
 
-def test_a_rate_below_a_chart_has_its_unit() -> None:
-    """3000 tokens/s of one platform stood beside 196.5 images/s of another in one column."""
+def test_figures_of_a_report():
+    # 3000 tokens/s of one platform stood beside 196.5 images/s of another in one column.
     card = {"hardware": "cuda", "device_name": "A card", "throughput": 200.0}
     told = {"model": "gpt2-tiny", "throughput_unit": "tokens/s"}
     rows = [measured(1), measured(2, **card), measured(3, **told), measured(4, **told, **card)]
@@ -153,22 +144,23 @@ def test_a_rate_below_a_chart_has_its_unit() -> None:
         ("bert-tiny", "items/s"),
         ("gpt2-tiny", "tokens/s"),
     }
-
-
-def test_emulated_times_are_not_shown() -> None:
+    # Emulated times are not shown.
     made = report(known(measured(1, emulated=True, hardware="webgpu")))
     (results,) = tables(made, "Results")
     assert results.rows[0][1:4] == ["emulated", "n/a", ""]
     assert "ran on a stand-in: such times mean nothing" in as_html(made)
-
-
-def test_each_picture_has_its_figures() -> None:
+    # Each picture has its figures.
     made = report(two_platforms())
     figures = [b for s in made.sections for b in s.blocks if isinstance(b, ChartBlock)]
     assert figures
     assert all(one.table.rows and one.table.is_folded for one in figures)
     page = as_html(made)
     assert page.count("<svg ") == len(figures) == page.count('role="img"')
+    # It is one file that fetches nothing.
+    page = as_html(report(two_platforms()))
+    assert "default-src 'none'" in page
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
 class _Seen(HTMLParser):
@@ -187,7 +179,7 @@ class _Seen(HTMLParser):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_text_everywhere(name: str) -> None:
+def test_a_hostile_name_is_text_everywhere(name):
     rows = [
         measured(1, model=name),
         measured(2, model=name, hardware=name, device_name=name, runtime=name, batch_size=4),
@@ -214,16 +206,9 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
         assert len(cells) <= 1, lines[:3]
 
 
-def test_it_is_one_file_that_fetches_nothing() -> None:
-    page = as_html(report(two_platforms()))
-    assert "default-src 'none'" in page
-    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
-    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
-
-
 @pytest.mark.parametrize(
     ("value", "said"),
     [(23964.2, "23,964"), (2400.0, "2,400"), (0.00081234, "0.0008123")],
 )
-def test_no_large_figure_has_an_exponent(value: float, said: str) -> None:
+def test_no_large_figure_has_an_exponent(value, said):
     assert four_digits(value) == said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from barriers import barriers
@@ -44,17 +43,13 @@ def kept_out(tab: Chrome, axe: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_of_the_dashboard_keeps_anybody_out(
-    still: Chrome, axe: str, address: str, page: str
-) -> None:
+def test_no_page_of_the_dashboard_keeps_anybody_out(still, axe, address, page):
     still.go(address + page)
     assert kept_out(still, axe) == []
 
 
 @pytest.mark.parametrize("opened", [False, True])
-def test_the_matrix_as_a_file_keeps_nobody_out(
-    still: Chrome, axe: str, stored: Database, tmp_path: Path, opened: bool
-) -> None:
+def test_the_matrix_as_a_file_keeps_nobody_out(still, axe, stored, tmp_path, opened):
     file = tmp_path / "matrix.html"
     words = ["matrix", "--machine", "lab", "--db", str(stored.path), "--output", str(file)]
     done = CliRunner().invoke(app, words)
@@ -65,7 +60,7 @@ def test_the_matrix_as_a_file_keeps_nobody_out(
     assert kept_out(still, axe) == []
 
 
-def test_tables_of_a_notebook_keep_nobody_out(still: Chrome, axe: str, tmp_path: Path) -> None:
+def test_tables_of_a_notebook_keep_nobody_out(still, axe, tmp_path):
     """They stand in a page of somebody else's: here one that has nothing but them."""
     row = {"model": "bert-tiny", "status": "ok", "latency_mean_ms": 8.0, "device_name": "A card"}
     tables = (Result("run", [row])._repr_html_(), StoredTable([row], "results")._repr_html_())

@@ -95,9 +95,7 @@ def ready(tab: Chrome, address: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_looks_as_it_was_kept(
-    still: Chrome, address: str, style: str, names: dict[str, str], name: str
-) -> None:
+def test_a_page_looks_as_it_was_kept(still, address, style, names, name):
     page = address + PAGES[name].format(**names)
     if name in ("overview", "history"):
         ready(still, page)
@@ -105,9 +103,7 @@ def test_a_page_looks_as_it_was_kept(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_page_that_is_passed_on_looks_as_it_was_kept(
-    still: Chrome, stored: Database, style: str, tmp_path: Path, name: str
-) -> None:
+def test_a_page_that_is_passed_on_looks_as_it_was_kept(still, stored, style, tmp_path, name):
     file = tmp_path / f"{name}.html"
     words = [*FILES[name], "--db", str(stored.path), "--output", str(file)]
     done = CliRunner().invoke(app, words)
@@ -154,11 +150,11 @@ def photographed(tab: Chrome, name: str) -> None:
                 print(f"{file.name} is another picture than before")
 
 
-def test_every_layout_that_is_kept_is_of_a_page() -> None:
+def test_every_layout_that_is_kept_is_of_a_page():
     assert {file.stem for file in LAYOUTS.glob("*.txt")} == {*PAGES, *FILES}
 
 
-def test_a_box_that_moves_is_a_difference() -> None:
+def test_a_box_that_moves_is_a_difference():
     assert differences("  h1 “A” 10 10 100 20", "  h1 “A” 11 12 100 20") == []
     assert differences("  h1 “A” 10 10 100 20", "  h1 “A” 10 13 100 20")
     assert differences("  h1 “A” 10 10 100 20", "  h1 “B” 10 10 100 20")

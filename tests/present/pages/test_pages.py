@@ -133,7 +133,7 @@ class Seen(HTMLParser):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", PAGES)
-def test_text_is_escaped_in_every_page(kind: str, name: str) -> None:
+def test_text_is_escaped_in_every_page(kind, name):
     found, plain = Seen(PAGES[kind](name)), Seen(PAGES[kind]("harmless"))
     assert found.elements == plain.elements
     # Between tags as it is, whatever it holds, as often as a plain name; options are set apart.
@@ -143,7 +143,7 @@ def test_text_is_escaped_in_every_page(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["report", "matrix"])
-def test_a_page_brings_the_style_of_the_dashboard_and_fetches_nothing(kind: str) -> None:
+def test_a_page_brings_the_style_of_the_dashboard_and_fetches_nothing(kind):
     page = PAGES[kind]("harmless")
     base = (STYLES / "base.css").read_text(encoding="utf-8")
     assert base.strip() in page
@@ -151,7 +151,7 @@ def test_a_page_brings_the_style_of_the_dashboard_and_fetches_nothing(kind: str)
     assert not re.search(r"<(link|img|iframe|script)\b|\ssrc=|@import|url\(|https?:", page)
 
 
-def test_a_specification_keeps_its_order_and_ends_no_script() -> None:
+def test_a_specification_keeps_its_order_and_ends_no_script():
     spec = {"z": "</script><script>alert(1)", "a": [1.5, None]}
     page = rendered(
         "chart_page.html", picture=drawing("x"), hatched=[], paper="#fff", spec=spec, bundle=""

@@ -79,9 +79,7 @@ _COLUMNS = {
 
 
 @pytest.mark.parametrize("name", ["bundle", "bad_bundle", "large_bundle"])
-def test_every_link_of_every_page_leads_somewhere(
-    request: pytest.FixtureRequest, name: str
-) -> None:
+def test_every_link_of_every_page_leads_somewhere(request, name):
     """To a file, to a place on its page, or to rows that the table in the browser has."""
     folder: Path = request.getfixturevalue(name)
     pages = {path.resolve(): _Links(path) for path in sorted(folder.rglob("*.html"))}
@@ -108,7 +106,7 @@ def test_every_link_of_every_page_leads_somewhere(
 
 
 @pytest.mark.parametrize("name", ["bundle", "large_bundle"])
-def test_what_is_not_in_a_bundle_is_not_offered(request: pytest.FixtureRequest, name: str) -> None:
+def test_what_is_not_in_a_bundle_is_not_offered(request, name):
     """No word of a menu, a pager or a download stands there without leading anywhere."""
     folder: Path = request.getfixturevalue(name)
     offers = ("Recommend", "Predict", "Next", "Before", "PNG", "HTML", "Its history", "Figures")
@@ -121,9 +119,8 @@ def test_what_is_not_in_a_bundle_is_not_offered(request: pytest.FixtureRequest, 
     assert ">Recommend<" not in (folder / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_list_has_all_its_pages_and_other_tables_say_where_the_rest_is(
-    large_bundle: Path,
-) -> None:
+def test_lists_of_a_bundle(large_bundle):
+    # A list has all its pages and other tables say where the rest is.
     models = [large_bundle / "models.html", *large_bundle.glob("models-*.html")]
     listed = "".join(path.read_text(encoding="utf-8") for path in models)
     assert all(f">model {n:03}<" in listed for n in range(101))
@@ -135,9 +132,7 @@ def test_a_list_has_all_its_pages_and_other_tables_say_where_the_rest_is(
     told = model.read_text(encoding="utf-8")
     assert "This copy has the first rows of this table." in told
     assert 'href="../results.html?model=%22model+000%22">All of them are in the table' in told
-
-
-def test_what_was_measured_here_has_pages_before_what_was_imported(large_bundle: Path) -> None:
+    # What was measured here has pages before what was imported.
     assert (large_bundle / "model" / "own.html").is_file()
     assert len(list((large_bundle / "model").glob("*.html"))) == 2
     said = "Pages of their own: 2 of 102 models, 2 of 144 configurations"
@@ -154,9 +149,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_same_store_is_the_same_bundle_to_the_byte(
-    bundle: Path, stored: Database, tmp_path: Path
-) -> None:
+def test_the_same_store_is_the_same_bundle_to_the_byte(bundle, stored, tmp_path):
     publish(stored, tmp_path / "again", title="A lab's results", most=2)
     first, again = _files(bundle), _files(tmp_path / "again")
     assert first.keys() == again.keys()
@@ -165,8 +158,8 @@ def test_the_same_store_is_the_same_bundle_to_the_byte(
 
 @pytest.mark.parametrize("step", ["write_results", "rename"])
 def test_an_interrupted_publish_leaves_the_earlier_bundle_whole(
-    reader: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+    reader, tmp_path, monkeypatch, step
+):
     database = Database(tmp_path / "empty.duckdb")
     database.ensure()
     public = tmp_path / "served" / "public"
@@ -190,7 +183,8 @@ def test_an_interrupted_publish_leaves_the_earlier_bundle_whole(
     assert list(public.parent.iterdir()) == [public]
 
 
-def test_who_interrupts_it_waits_for_one_page_and_not_for_all() -> None:
+def test_publishing():
+    # Who interrupts it waits for one page and not for all.
     asked: list[str] = []
 
     async def app(scope: Any, _: Any, send: Any) -> None:
@@ -204,10 +198,7 @@ def test_who_interrupts_it_waits_for_one_page_and_not_for_all() -> None:
     with pytest.raises(KeyboardInterrupt):
         crawled(app, WantedPages([Address(f"/charts/{n}") for n in range(100)], ()))
     assert 3 <= len(asked) < 50
-
-
-def test_what_is_left_is_told_kind_by_kind() -> None:
-    """Pages of models take ten times as long as those of devices, with their pictures."""
+    # Pages of models take ten times as long as those of devices, with their pictures.
     now = 0.0
     pace = CrawlPace(lambda: now)
     waiting = [Address(f"/model/{n}") for n in range(12)] + [
@@ -230,11 +221,16 @@ def test_what_is_left_is_told_kind_by_kind() -> None:
         now += seconds
         status.told(pace)
     assert said.getvalue() == "page 13 of 32 known, 52 s so far, about 11 s left\n"
+    # What a picture shows stays to the letter.
+    text = '<text x="1">net aria-label="b" 2</text>'
+    said = (
+        f'<g role="graphics-object" aria-label="a > b"><path aria-label="ms: 1" d="M0"/>{text}</g>'
+    )
+    assert silent(said).endswith(f'<path d="M0"/>{text}</g>')
 
 
-def test_the_parquet_file_has_the_cells_and_which_have_a_page(
-    bundle: Path, stored: Database
-) -> None:
+def test_pages_of_a_bundle(bundle, stored):
+    # The parquet file has the cells and which have a page.
     rows = duckdb.execute(
         f"SELECT key, page FROM '{bundle / 'results.parquet'}' ORDER BY 1"
     ).fetchall()
@@ -243,9 +239,7 @@ def test_the_parquet_file_has_the_cells_and_which_have_a_page(
         assert (bundle / "cell" / f"{key}.html").is_file() == page
     cells = taken(stored, "2026-01-01T00:00:00Z").ask("SELECT count(*) AS n FROM cell")
     assert len(rows) == cells[0]["n"]
-
-
-def test_pages_run_no_script_but_the_table_s_and_have_a_policy(bundle: Path) -> None:
+    # Pages run no script but the table s and have a policy.
     for page in bundle.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         scripts = re.findall(r"<script[^>]*>", text)
@@ -253,10 +247,7 @@ def test_pages_run_no_script_but_the_table_s_and_have_a_policy(bundle: Path) -> 
         assert len(scripts) == expected, page
         assert 'http-equiv="Content-Security-Policy" content="default-src ' in text, page
         assert not re.search("<(form|input|button)", text), page
-
-
-def test_a_picture_says_of_its_marks_what_they_are_where_it_can_be_opened(bundle: Path) -> None:
-    """Within a page nobody hears it, and it is half of a picture."""
+    # Within a page nobody hears it, and it is half of a picture.
     shown = "".join(path.read_text(encoding="utf-8") for path in (bundle / "model").glob("*.html"))
     pictures = re.findall(r'(srcset|src|href)="\.\./(model-chart/[^"]+\.svg)"', shown)
     assert {kind for kind, _ in pictures} == {"srcset", "src", "href"}
@@ -264,22 +255,10 @@ def test_a_picture_says_of_its_marks_what_they_are_where_it_can_be_opened(bundle
         picture = (bundle / name).read_text(encoding="utf-8")
         assert ("aria-label" in picture) == (kind != "srcset"), name
         assert "<path" in picture
-
-
-def test_what_a_picture_shows_stays_to_the_letter() -> None:
-    text = '<text x="1">net aria-label="b" 2</text>'
-    said = (
-        f'<g role="graphics-object" aria-label="a > b"><path aria-label="ms: 1" d="M0"/>{text}</g>'
-    )
-    assert silent(said).endswith(f'<path d="M0"/>{text}</g>')
-
-
-def test_the_first_page_is_whole(bundle: Path) -> None:
-    """What is worked out in the background is waited for."""
     assert "being worked out" not in (bundle / "index.html").read_text(encoding="utf-8")
 
 
-def test_hostile_names_are_text_and_no_paths(bad_bundle: Path) -> None:
+def test_hostile_names_are_text_and_no_paths(bad_bundle):
     for path in bad_bundle.rglob("*"):
         assert re.fullmatch(r"[A-Za-z0-9._-]+", path.name), path
     for page in bad_bundle.rglob("*.html"):
@@ -311,7 +290,7 @@ def private(tmp_path: Path) -> Database:
 
 
 @pytest.mark.parametrize("as_recorded", [False, True])
-def test_what_is_private_is_in_no_table_of_the_copy(tmp_path: Path, as_recorded: bool) -> None:
+def test_what_is_private_is_in_no_table_of_the_copy(tmp_path, as_recorded):
     copy = copied(private(tmp_path), tmp_path, "Lab", as_recorded=as_recorded)
     told = json.dumps(
         [copy.query(f"FROM {table}")[1] for table in ("fact", "fact_result")], default=str
@@ -322,7 +301,7 @@ def test_what_is_private_is_in_no_table_of_the_copy(tmp_path: Path, as_recorded:
     assert copy.name == "Lab"
 
 
-def test_what_was_private_stays_in_the_store_itself(tmp_path: Path) -> None:
+def test_what_was_private_stays_in_the_store_itself(tmp_path):
     database = private(tmp_path)
     before = database.path.read_bytes()
     copied(database, tmp_path, "Lab", as_recorded=False)
@@ -332,7 +311,7 @@ def test_what_was_private_stays_in_the_store_itself(tmp_path: Path) -> None:
 HOST = "secret-lab.corp.example"
 
 
-def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path: Path) -> None:
+def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path):
     database = Database(tmp_path / "fleet.duckdb")
     database.ensure()
     fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", HOST)
@@ -374,11 +353,11 @@ def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path: Path) -> 
         ("new_tokens=64, task-oriented, risk-free-estimate", None),
     ],
 )
-def test_what_is_secret_wherever_it_stands_goes(text: str, told: str | None) -> None:
+def test_what_is_secret_wherever_it_stands_goes(text, told):
     assert PrivateFacts().text(text) == (text if told is None else told)
 
 
-def test_what_is_secret_by_its_key_goes_from_every_table(tmp_path: Path) -> None:
+def test_what_is_secret_by_its_key_goes_from_every_table(tmp_path):
     secrets = {"User": "jane", "serial-number": "S3CR", "uuid": "GPU-12345678", "ip": "203.0.113.9"}
     database = Database(tmp_path / "keys.duckdb")
     database.ensure()
@@ -389,7 +368,7 @@ def test_what_is_secret_by_its_key_goes_from_every_table(tmp_path: Path) -> None
         assert [value for value in secrets.values() if value in told] == [], table
 
 
-def test_texts_keep_what_is_no_path() -> None:
+def test_texts_keep_what_is_no_path():
     facts = PrivateFacts({"lab": "machine 1"})
     for text in (
         "read https://example.org/a/b/c, images/s, 1/2, n/a",
@@ -402,7 +381,7 @@ def test_texts_keep_what_is_no_path() -> None:
     assert facts.text("~/a/b.txt, /home/jane/c") == "…/b.txt, …/c"
 
 
-def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle: Path, tmp_path: Path) -> None:
+def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle, tmp_path):
     check_folder(bundle)
     check_folder(tmp_path)
     check_folder(tmp_path / "not there")
@@ -417,7 +396,7 @@ def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "empty"])
-def test_a_bundle_with_anything_else_in_it_is_not_replaced(tmp_path: Path, kind: str) -> None:
+def test_a_bundle_with_anything_else_in_it_is_not_replaced(tmp_path, kind):
     (tmp_path / "index.html").write_text("")
     (tmp_path / MARKER).write_text('{"files": ["index.html"]}')
     check_folder(tmp_path)
@@ -432,7 +411,7 @@ def test_a_bundle_with_anything_else_in_it_is_not_replaced(tmp_path: Path, kind:
         check_folder(tmp_path)
 
 
-def test_of_a_link_what_it_leads_to_is_replaced(tmp_path: Path, reader: None) -> None:
+def test_of_a_link_what_it_leads_to_is_replaced(tmp_path, reader):
     """A server has the folder: with the link replaced it would go on to show the old one."""
     served, link = tmp_path / "served", tmp_path / "public"
     served.mkdir()
@@ -444,7 +423,8 @@ def test_of_a_link_what_it_leads_to_is_replaced(tmp_path: Path, reader: None) ->
     assert (served / MARKER).is_file()
 
 
-def test_addresses_become_files_that_hold_anywhere() -> None:
+def test_addresses_and_text():
+    # Addresses become files that hold anywhere.
     assert Address("/").file == "index.html"
     assert Address("/cell/ab12.json").file == "cell/ab12.json"
     assert Address("/static/app.css").file == "static/app.css"
@@ -458,9 +438,7 @@ def test_addresses_become_files_that_hold_anywhere() -> None:
     assert Address("/model/net.svg").file == "model/net.svg.html"
     assert Address("/model/Net").file != Address("/model/net").file.upper()
     assert relative("run/a.html", "cell/b.html") == "../cell/b.html"
-
-
-def test_text_passes_to_the_letter_and_forms_go() -> None:
+    # Text passes to the letter and forms go.
     page = (
         '<!doctype html><head><meta charset="utf-8"></head><aside class="side">gone</aside>'
         '<form action="/explore"><p>gone</p></form>'
@@ -492,8 +470,6 @@ def test_text_passes_to_the_letter_and_forms_go() -> None:
         ("<p>&lt;gone&gt; · a</p>", "<p>&lt;gone&gt; · a</p>"),
     ],
 )
-def test_what_leads_nowhere_goes_with_its_words_and_what_separates_them(
-    page: str, told: str
-) -> None:
+def test_what_leads_nowhere_goes_with_its_words_and_what_separates_them(page, told):
     led = {"/there": "f.html"}
     assert rewritten(page, lambda link: led.get(link, Unled.GONE)) == told

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import duckdb
 import pytest
@@ -78,9 +77,7 @@ _MEASURED = "kind = 'measured' AND status = 'ok'"
         ),
     ],
 )
-def test_the_browser_answers_as_sql_does(
-    tab: Chrome, bundle: Path, address: str, query: str, where: str
-) -> None:
+def test_the_browser_answers_as_sql_does(tab, bundle, address, query, where):
     tab.go(f"{address}/results.html{query}")
     ready(tab)
     rows = duckdb.execute(
@@ -91,7 +88,8 @@ def test_the_browser_answers_as_sql_does(
     assert tab.complaints() == []
 
 
-def test_a_click_filters_groups_and_stays_in_the_address(tab: Chrome, address: str) -> None:
+def test_a_bundle_in_a_browser(tab, address):
+    # A click filters groups and stays in the address.
     tab.go(f"{address}/results.html")
     ready(tab)
     everything = keys(tab)
@@ -109,12 +107,15 @@ def test_a_click_filters_groups_and_stays_in_the_address(tab: Chrome, address: s
     tab.js("history.go(-2)")
     tab.until(lambda: keys(tab) == everything)
     assert tab.js("location.search") == ""
+    # What is not there is a sentence.
+    tab.go(f"{address}/results.html?hardware=abacus")
+    ready(tab)
+    told = tab.js("document.querySelector('#results').textContent")
+    assert told.startswith("No result has hardware “abacus”. There are: cpu, cuda")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_dots_have_the_colours_of_their_platforms(
-    tab: Chrome, address: str, scheme: Literal["light", "dark"]
-) -> None:
+def test_the_dots_have_the_colours_of_their_platforms(tab, address, scheme):
     """As the dashboard has them, in the rows of the page itself and in those of the script."""
     shown = (
         "[...document.querySelectorAll('#results tbody .dot')].map((dot) =>"
@@ -138,7 +139,7 @@ def test_the_dots_have_the_colours_of_their_platforms(
     tab.look("light")
 
 
-def test_chosen_rows_of_any_page_are_compared(tab: Chrome, bundle: Path, address: str) -> None:
+def test_chosen_rows_of_any_page_are_compared(tab, bundle, address):
     """By hand, and by the address of another page; with what differs and every figure."""
     tab.go(f"{address}/results.html?hardware=cuda")
     ready(tab)
@@ -166,17 +167,8 @@ def test_chosen_rows_of_any_page_are_compared(tab: Chrome, bundle: Path, address
     assert tab.complaints() == []
 
 
-def test_what_is_not_there_is_a_sentence(tab: Chrome, address: str) -> None:
-    tab.go(f"{address}/results.html?hardware=abacus")
-    ready(tab)
-    told = tab.js("document.querySelector('#results').textContent")
-    assert told.startswith("No result has hardware “abacus”. There are: cpu, cuda")
-
-
 @pytest.mark.parametrize("bad", [False, True])
-def test_the_script_s_rows_are_the_page_s_own(
-    tab: Chrome, request: pytest.FixtureRequest, bad: bool
-) -> None:
+def test_the_script_s_rows_are_the_page_s_own(tab, request, bad):
     """To the letter, whatever names have in them; nothing of a name acts."""
     folder: Path = request.getfixturevalue("bad_bundle" if bad else "bundle")
     text = (
@@ -198,9 +190,7 @@ def test_the_script_s_rows_are_the_page_s_own(
         assert tab.complaints() == []
 
 
-def test_no_page_leaves_anybody_out_or_asks_others(
-    tab: Chrome, axe: str, bundle: Path, address: str
-) -> None:
+def test_no_page_leaves_anybody_out_or_asks_others(tab, axe, bundle, address):
     first = {path.parent: path for path in sorted(bundle.rglob("*.html"), reverse=True)}
     pages = {*first.values(), *bundle.glob("[a-z]*.html")}
     # A colour on its way to that of the other theme is neither.
@@ -218,7 +208,7 @@ def test_no_page_leaves_anybody_out_or_asks_others(
         assert hosts(tab) == {address.rpartition("/")[0]}, page
 
 
-def test_without_a_web_server_the_page_says_what_is_needed(tab: Chrome, bundle: Path) -> None:
+def test_without_a_web_server_the_page_says_what_is_needed(tab, bundle):
     tab.go((bundle / "results.html").as_uri())
     assert "python -m http.server" in tab.js("document.querySelector('#reading').textContent")
     assert tab.js("document.querySelectorAll('#results tbody tr').length") > 5

@@ -43,13 +43,13 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("name", TIDY)
-def test_a_tidy_table(name: str, tmp_path: Path) -> None:
+def test_a_tidy_table(name, tmp_path):
     path = Path(os.environ[_VARIABLE]) / "tidy" / f"{name}.parquet"
     _walk(name, "tidy", path, list(source_rows.tidy(path)), tmp_path)
 
 
 @pytest.mark.parametrize("kind", RAW)
-def test_a_table_in_its_own_format(kind: str, tmp_path: Path) -> None:
+def test_a_table_in_its_own_format(kind, tmp_path):
     folder, pattern, read = RAW[kind]
     path = Path(os.environ[_VARIABLE]) / "raw" / folder
     rows = [row for one in sorted(path.rglob(pattern)) for row in read(one)]

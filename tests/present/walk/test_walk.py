@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import pytest
 from carried import Carried, Kind, SourceRow
@@ -97,23 +96,23 @@ def _past(surfaces: Iterable[Surface], table: Table) -> None:
     assert walk.figures.total() > 0
 
 
-def test_commands(table: Table, tmp_path: Path) -> None:
+def test_commands(table, tmp_path):
     _past(terminal(table.database, table.asked, tmp_path), table)
 
 
-def test_pages(table: Table) -> None:
+def test_pages(table):
     _past(pages(table.database, most=4), table)
 
 
-def test_charts(table: Table) -> None:
+def test_charts(table):
     _past(drawn(table.database, ()), table)
 
 
-def test_reports(table: Table, tmp_path: Path) -> None:
+def test_reports(table, tmp_path):
     _past(reports(table.database, table.reported, tmp_path), table)
 
 
-def test_exports(table: Table, tmp_path: Path) -> None:
+def test_exports(table, tmp_path):
     _past(exports(table.database, tmp_path), table)
 
 
@@ -136,7 +135,7 @@ RIGHT = (
         ("1.99×", "2.02×", Kind.RATIO),
     ],
 )
-def test_a_wrong_figure_in_a_terminal_is_found(right: str, wrong: str, kind: Kind) -> None:
+def test_a_wrong_figure_in_a_terminal_is_found(right, wrong, kind):
     carried = Carried([ROW, OTHER])
     assert foreign(list(figures_in(RIGHT)), carried) == []
     (found,) = foreign(list(figures_in(RIGHT.replace(right, wrong))), carried)
@@ -156,12 +155,12 @@ def test_a_wrong_figure_in_a_terminal_is_found(right: str, wrong: str, kind: Kin
         ("≈17 ms", []),
     ],
 )
-def test_sentences_are_read(text: str, strange: list[float]) -> None:
+def test_sentences_are_read(text, strange):
     found = foreign(list(figures_in(text)), Carried([ROW, OTHER]))
     assert [one.value for one in found] == strange
 
 
-def test_a_wrong_figure_in_a_page_a_document_a_table_and_a_chart_is_found() -> None:
+def test_a_wrong_figure_in_a_page_a_document_a_table_and_a_chart_is_found():
     carried = Carried([ROW])
     page = "<table><tr><th>Median latency, ms</th></tr><tr><td>{}</td></tr></table><p>{} MB</p>"
     spec = {
@@ -187,9 +186,7 @@ def test_a_wrong_figure_in_a_page_a_document_a_table_and_a_chart_is_found() -> N
     ]
 
 
-def test_the_walk_finds_a_figure_that_its_source_does_not_carry(
-    ours: Table, tmp_path: Path
-) -> None:
+def test_the_walk_finds_a_figure_that_its_source_does_not_carry(ours, tmp_path):
     first, *others = ours.rows
     carried = Carried([replace(first, times={**first.times, "p90": 1.0}), *others])
     walk = Walk()
