@@ -7,6 +7,7 @@ import json
 import pytest
 from shells import SCRIPTED, Shell
 
+from accelbench.cli.commands import run
 from accelbench.store.database import Database
 
 

@@ -18,6 +18,7 @@ from entity_store import (
 )
 from test_dashboard_names import read
 
+from accelbench.present.dashboard.entities import common_ground
 from accelbench.present.dashboard.entities.common_ground import address_of
 from accelbench.present.dashboard.words import seen
 
