@@ -17,7 +17,8 @@ from accelbench.core.calibration import (
 from accelbench.core.protocols import Device
 from accelbench.run.calibrate import calibrating
 from accelbench.run.calibrate.calibrating import BUS_FACTORS, collective_specs, figure_of
-from accelbench.store.database import Database, store_at
+from accelbench.store.database import Database
+from accelbench.store.opening import store_at
 
 PROCESSOR = Device("cpu", "A processor", count=2)
 

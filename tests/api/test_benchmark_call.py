@@ -19,7 +19,7 @@ from accelbench.api.travelling import batches_meant
 from accelbench.core.errors import UsageError
 from accelbench.models.code_models import loading
 from accelbench.models.code_models.models import described
-from accelbench.store.database import store_at
+from accelbench.store.opening import store_at
 
 
 def product(x: Any, y: Any) -> Any:

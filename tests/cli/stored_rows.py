@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.store.database import store_at
 from accelbench.store.journal import Journal
+from accelbench.store.opening import store_at
 
 MACHINE = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 2**34}
 

@@ -54,7 +54,7 @@ from accelbench.run.conduct.results import LaunchFacts, compose  # noqa: E402
 from accelbench.run.plan import automatic  # noqa: E402
 from accelbench.run.plan.expand import expand  # noqa: E402
 from accelbench.run.plan.request import Plan, Planned, Request  # noqa: E402
-from accelbench.store.database import store_at  # noqa: E402
+from accelbench.store.opening import store_at  # noqa: E402
 
 OUT = Path(sys.argv[1])
 #: A model that takes volumes: so many slices of an image.

@@ -11,7 +11,8 @@ from choosing_world import result, selector, stored
 from accelbench.core.errors import StoreError
 from accelbench.present.table_export import write_json
 from accelbench.recommend.selector import HardwareSelector
-from accelbench.store.database import Database, store_at
+from accelbench.store.database import Database
+from accelbench.store.opening import store_at
 
 QUESTION = ("embedding", "bert-tiny", 1)
 

@@ -14,9 +14,10 @@ from bodies import finished, result, started
 from accelbench.core.errors import MissingExtraError, StoreError, UsageError
 from accelbench.core.facts import Fact
 from accelbench.store import lake as lakes
-from accelbench.store.database import Database, store_at
+from accelbench.store.database import Database
 from accelbench.store.journal import encode
 from accelbench.store.lake import MARKER, Lake
+from accelbench.store.opening import store_at
 from accelbench.store.places import FolderPlace, RemotePlace, place_of, url_of
 
 Machine = Callable[[str], Lake]

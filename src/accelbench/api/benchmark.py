@@ -37,8 +37,9 @@ from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import expand
 from accelbench.run.plan.request import Plan, Planned, Request, apart
 from accelbench.run.process.worker_client import Observer, SilentObserver
-from accelbench.store.database import ENVIRONMENT, Database, store_at
+from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.files import Scratch
+from accelbench.store.opening import store_at
 
 _LINE = "=" * 60
 

@@ -34,9 +34,14 @@ def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
 
 def _read(body: Mapping[str, Any], kind: type[T]) -> T:
     try:
-        return convert(body, kind, dec_hook=lambda wanted, value: wanted(value))
+        return convert(body, kind, dec_hook=_as_kind)
     except ValidationError as error:
         raise ValueError(str(error)) from error
+
+
+def _as_kind(kind: type[T], value: Any) -> T:
+    """Return a value of a type of our own, such as a format of files."""
+    return value if isinstance(value, kind) else kind(value)  # type: ignore[call-arg]
 
 
 def device_to_json(device: Device) -> dict[str, Any]:

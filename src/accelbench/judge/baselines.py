@@ -306,7 +306,8 @@ def _other_database(word: str, path: Path) -> Database:
     Raises:
         UsageError: there is none at what the word names.
     """
-    from accelbench.store.database import store_at
+
+    from accelbench.store.opening import store_at
 
     if store_at(word).there:
         return filled(Path(word))

@@ -114,7 +114,7 @@ def stored_limits(database: Database) -> dict[tuple[str, str], CalibratedLimits]
 def calibrations_at(path: Path | None, notice: Callable[[str], None]) -> StoredCalibrations:
     """What the database knows that is named, or the usual one, if there is one."""
     from accelbench.judge.stored_results import filled
-    from accelbench.store.database import store_at
+    from accelbench.store.opening import store_at
 
     if path is None and not store_at(None).there:
         return StoredCalibrations()

@@ -49,8 +49,8 @@ _LAUNCHES = launches_sql(
 
 def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
     """The database, with what runs left in the journals."""
-    from accelbench.store.database import store_at
     from accelbench.store.files import ReadOnlyPlaceError
+    from accelbench.store.opening import store_at
 
     database = store_at(path)
     if not database.there:
@@ -75,7 +75,8 @@ def filled_if_any(
     Raises:
         NothingMeasuredError: there is none, with the command that would bring what is asked for.
     """
-    from accelbench.store.database import store_at
+
+    from accelbench.store.opening import store_at
 
     usual = store_at(None)
     if path is None and not usual.there:

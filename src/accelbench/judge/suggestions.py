@@ -221,7 +221,8 @@ def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
 
 def into_option(database: Database) -> str:
     """The option that puts results into a database, where they do not go by themselves."""
-    from accelbench.store.database import store_at
+
+    from accelbench.store.opening import store_at
 
     return "" if database.name == store_at(None).name else f" --db {shlex.quote(database.name)}"
 

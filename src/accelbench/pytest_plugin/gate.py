@@ -28,7 +28,7 @@ from accelbench.present.check import headline
 from accelbench.pytest_plugin import NEW_BASELINE
 from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
 from accelbench.recommend.constraints.limits import Limits, spelled
-from accelbench.store.database import store_at
+from accelbench.store.opening import store_at
 
 if TYPE_CHECKING:
     from accelbench.judge.regressions import Check

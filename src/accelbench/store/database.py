@@ -32,7 +32,6 @@ from accelbench.store.duck import (
 )
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
 from accelbench.store.journal import FilledRows, being_written, journal_dir_for, journals_in
-from accelbench.store.places import FolderPlace, place_of
 from accelbench.store.schema import SCHEMA_VERSION, VIEWS
 
 if TYPE_CHECKING:
@@ -257,18 +256,6 @@ class Database:
                 f"Run {live[0]} is being measured into {self.path}.",
                 "Wait until it has ended, then overwrite.",
             )
-
-
-def store_at(option: Path | str | None = None) -> Database:
-    """Return the database or the lake of an option, ACCELBENCH_DB, or the default."""
-    # A folder that exists and a URL are lakes.
-    word = option or os.environ.get(ENVIRONMENT)
-    place = None if word is None else place_of(word)
-    if place is not None:
-        from accelbench.store.lake import Lake
-
-        return Lake.at(place, str(word) if isinstance(place, FolderPlace) else "")
-    return Database(default_path(Path(word) if word else None), typed=str(word or DEFAULT_NAME))
 
 
 def _answered(

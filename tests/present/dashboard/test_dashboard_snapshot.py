@@ -22,7 +22,8 @@ from accelbench.present.dashboard.snapshots.snapshot import (
     gathered,
     taken,
 )
-from accelbench.store.database import Database, store_at
+from accelbench.store.database import Database
+from accelbench.store.opening import store_at
 
 KNOWN = {"hardware": ["cpu", "cuda"], "machine": ["m1"]}
 

@@ -91,7 +91,7 @@ def check(
             "--noise measures one thing against itself, where {} would mean nothing.",
             "Leave out one or the other.",
         )
-        from accelbench.store.database import store_at
+        from accelbench.store.opening import store_at
 
         database = store_at(db)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))

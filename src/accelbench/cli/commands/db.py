@@ -48,10 +48,11 @@ from accelbench.present.terminal.store_status import (
 from accelbench.present.terminal.tables import answer_document, apart, jsonable
 from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
 from accelbench.present.texts import phrase
-from accelbench.store.database import Database, store_at
+from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake
 from accelbench.store.merge_validation import ConflictError
+from accelbench.store.opening import store_at
 from accelbench.store.places import place_of
 
 app = typer.Typer(

@@ -245,7 +245,7 @@ def calibrated(
     from accelbench.hardware.environment import environment
     from accelbench.present.terminal.hardware import ProbeProgress
     from accelbench.run.calibrate.calibrating import calibrate, record
-    from accelbench.store.database import store_at
+    from accelbench.store.opening import store_at
 
     database = store_at(path)
     database.ensure()

@@ -268,7 +268,7 @@ class Recommender:
     def selector(self) -> HardwareSelector:
         """The selector over the named store; a missing one is refused unless `verify` makes it."""
         from accelbench.cli.services.opening import filled
-        from accelbench.store.database import store_at
+        from accelbench.store.opening import store_at
 
         named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
         if named is not None and (store_at(named).there or not self._verify):
@@ -411,7 +411,8 @@ class Recommender:
     @property
     def database(self) -> Database:
         """The database in which results can be stored."""
-        from accelbench.store.database import store_at
+
+        from accelbench.store.opening import store_at
 
         named = store_at(self._db)
         folder = self._db.expanduser() if self._db is not None else None

@@ -354,7 +354,7 @@ def _files(folder: Path) -> list[ModelChoice]:
 def _stored() -> list[str]:
     from accelbench.cli.services.opening import filled
     from accelbench.judge.overview import measured_last
-    from accelbench.store.database import store_at
+    from accelbench.store.opening import store_at
 
     if not store_at(None).there:
         return []

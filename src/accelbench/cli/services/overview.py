@@ -136,7 +136,7 @@ def _engines() -> str:
 def _store() -> StoreOverview | None:
     from accelbench.cli.services.opening import filled
     from accelbench.judge.overview import overview_of
-    from accelbench.store.database import store_at
+    from accelbench.store.opening import store_at
 
     usual = store_at(None)
     if not usual.there:

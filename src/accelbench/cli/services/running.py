@@ -46,8 +46,9 @@ from accelbench.run.plan.targets import (
     nothing_measured,
 )
 from accelbench.run.process.worker_client import Observer
-from accelbench.store.database import Database, store_at
+from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
+from accelbench.store.opening import store_at
 
 if TYPE_CHECKING:
     from accelbench.judge.regressions import Check

@@ -27,6 +27,7 @@ from accelbench.recommend.query.config import Config, defaults, over_defaults, p
 from accelbench.recommend.query.query import StoredModel
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database
 from accelbench.store.files import temporary_folder
+from accelbench.store.opening import store_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -316,7 +317,6 @@ def opened(location: str | PathLike[str] | None) -> Database | None:
     Without a path it is the default store. A missing path is logged, not refused: the first example
     of a guide names a folder that does not exist yet.
     """
-    from accelbench.store.database import store_at
 
     if location is None:
         database = store_at()
