@@ -96,7 +96,8 @@ def threads(lines: Lines, axis: ComparisonAxis) -> list[str]:
     return [str(number) if number else NO_DATA for number in known]
 
 
-def _submission(line: Compared) -> str:
+def submission(line: Compared) -> str:
+    """Return who submitted a figure, and of how many alike it is the fastest."""
     by = text(record(line.side.row, "conditions"), "Submitter")
     parts = [by] if by else []
     if span := line.side.range_alike:
@@ -554,7 +555,7 @@ def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: 
     columns = [(TableColumn(axis.name), places(lines, axis, labels))]
     if "runtime" in axis.along:
         columns.append((TableColumn("by"), engines(lines)))
-    columns.append((TableColumn("submission"), [_submission(line) for line in lines]))
+    columns.append((TableColumn("submission"), [submission(line) for line in lines]))
     columns += [(TableColumn(name, is_number=True), cells) for name, cells in every]
     known = [
         (column, cells)
