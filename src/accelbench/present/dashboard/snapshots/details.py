@@ -16,7 +16,6 @@ from accelbench.judge.histories import OF_NO_CHECK_SQL
 from accelbench.judge.history import Series
 from accelbench.judge.stored_results import rows_of
 from accelbench.judge.verdicts import METRICS, Metric
-from accelbench.judge.warned import warned as all_warned
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.runs.live import LISTED
@@ -154,11 +153,6 @@ def _candidates(snapshot: Snapshot, about: Mapping[tuple[str, str | None], Row])
 def foremost(series: Series) -> tuple[bool, float]:
     """Return a sort key: series with changes first, the worst before all."""
     return not series.is_eventful, -(series.newest_step or 0.0)
-
-
-def warned(rows: Sequence[Row]) -> list[str]:
-    """Return the warnings of launches, each once with the range of its values."""
-    return [warning.text for warning in all_warned(rows)]
 
 
 def why_empty(rows: Sequence[Row]) -> dict[str, str]:
