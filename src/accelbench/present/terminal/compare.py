@@ -339,14 +339,11 @@ def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
     faster = {(place(compared, axis), text) for compared in lines for text in compared.side.faster}
     if faster:
         yield phrase("compare.faster-not-alike", some=_some((f"{v} ({t})" for v, t in faster)))
-    newer = sum(compared.side.newer for compared in lines)
-    if newer:
-        launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
-        yield phrase("compare.set-aside-older", launches=launches)
+    if newer := sum(compared.side.newer for compared in lines):
+        yield phrase("compare.set-aside-older", count=newer)
     if unusable := sum(compared.side.unusable for compared in lines):
-        launches = "1 launch" if unusable == 1 else f"{unusable} launches"
         why = ", or ".join(sorted({c.side.why_unusable for c in lines if c.side.unusable}))
-        yield phrase("compare.launches-left-out", launches=launches, why=why)
+        yield phrase("compare.launches-left-out", count=unusable, why=why)
     slower = {
         f"{name} at {place(compared, axis)}" for compared in lines for name in compared.side.others
     }
