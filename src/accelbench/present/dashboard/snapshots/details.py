@@ -25,9 +25,9 @@ from accelbench.present.series import (
     QUESTION,
     VARIED,
     Line,
-    nothing_in,
+    judge_lines,
     points_in,
-    told,
+    read_gaps,
     with_others,
 )
 
@@ -121,7 +121,7 @@ def history_of(
                     lines[of].points.append(point)
         cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
         failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
-        nothing = nothing_in(database, metric, failed, [*keys, *cases])
+        nothing = read_gaps(database, metric, failed, [*keys, *cases])
         # In the order of the cells, because the first of equals are drawn.
         kept = [
             (row, line)
@@ -131,7 +131,7 @@ def history_of(
             if len(line.points) >= fewest
             or nothing.newest(of[0], line.case, line.points, partial(ours, row))
         ]
-        all_series = told(database, kept, metric, (where, keys), LEAST_EFFECT, nothing, ours)
+        all_series = judge_lines(database, kept, metric, (where, keys), LEAST_EFFECT, nothing, ours)
     if fewest > 1:  # a table of histories; twenty thousand lines would take too long
         all_series = with_others(all_series, _candidates(snapshot, about), (*QUESTION, "machine"))
     return sorted(all_series, key=foremost)
