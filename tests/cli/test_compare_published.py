@@ -16,7 +16,7 @@ from accelbench.judge.questions import AXES
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.versions import engine_version, versions_apart
 from accelbench.present.comparison import document
-from accelbench.present.terminal.compare import headings, speed, submissions
+from accelbench.present.terminal.compare import headings, speed, submission
 from asked_rows import row
 
 DB = "accelbench.duckdb"
@@ -44,7 +44,7 @@ def test_published_results():
     (lines,) = compared(
         [*rows, submitted("8x H200", "Dell", 51_000.0)], AXES["hardware"], known=Histories()
     )
-    assert submissions(lines) == ["Lambda, fastest of 3: 78,464 … 102,725", "Dell"]
+    assert list(map(submission, lines)) == ["Lambda, fastest of 3: 78,464 … 102,725", "Dell"]
     best, alone = document([lines], AXES["hardware"])
     assert (best["submitter"], best["fastest_of"]) == ("Lambda", 3)
     assert (best["alike_throughput_low"], best["alike_throughput_high"]) == (78_464.0, 102_725.0)

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from accelbench.judge.verdicts import METRICS
-from accelbench.present.series import KindsRead
+from accelbench.present.series import KindReader
 
 _COLUMNS = (
     "weights",
@@ -17,7 +17,7 @@ _COLUMNS = (
     "verification_error",
 )
 _METRIC = next(metric for metric in METRICS if not metric.rated)
-_READING = KindsRead(_METRIC)
+_READING = KindReader(_METRIC)
 _ALIKE = "('file', 'a', []::VARCHAR[], 'measured', 'ok', 0.1)"
 
 

@@ -137,7 +137,7 @@ class _OfSeries:
     newest: Gap | None = None
 
 
-class Nothing:
+class RunsWithoutResult:
     """All runs that came to nothing, by series, or by case and device where no series is known."""
 
     def __init__(self, metric: Metric, rows: Iterable[Row]) -> None:
@@ -226,7 +226,7 @@ _OUTPUTS = {
 KindsAndOutputs = tuple[history.Kinds, Outputs]
 
 
-class KindsRead:
+class KindReader:
     """Columns to ask for of a run or a series, and objects of what they say."""
 
     def __init__(self, metric: Metric) -> None:
@@ -332,7 +332,7 @@ def points_in(
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
     every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
-    reading = KindsRead(metric)
+    reading = KindReader(metric)
     cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading)
     # Each of its figures is followed by the number of launches with it.
     figures = _figures(metric, "median({0}), count({0})")
@@ -361,14 +361,14 @@ def points_in(
                 for row in rows
                 if isinstance(each := row[place], list) and each
             ]
-            for point, key in _imported(several, reading):
+            for point, key in _import_points(several, reading):
                 by_series.setdefault(key, []).append(point)
     chosen = _by_one_figure(metric, every)
     return {key: Line(*line, cases.get(key, ("", ""))) for key, line in chosen.items()}
 
 
 def _kinds_of_runs(
-    database: Database, metric: Metric, where: tuple[str, Sequence[object]], reading: KindsRead
+    database: Database, metric: Metric, where: tuple[str, Sequence[object]], reading: KindReader
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
     # What differs in few series is read of a series first, and of its runs only if it does: to read
     # it of each of 96,000 runs took 1.7 s instead of 0.6 s.
@@ -398,7 +398,9 @@ def _by_one_figure(
     return chosen
 
 
-def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[object]) -> Nothing:
+def read_gaps(
+    database: Database, metric: Metric, where: str, values: Sequence[object]
+) -> RunsWithoutResult:
     """Return the runs of such results that came to no figure.
 
     What failed before it had an engine is of no series, but of a case on a device, or, without one,
@@ -427,16 +429,16 @@ GROUP BY series_key, case_id, device_fingerprint, run_id, of_import ORDER BY max
 """,  # noqa: S608 — our words
         values,
     )
-    return Nothing(metric, [dict(zip(names, row, strict=True)) for row in rows])
+    return RunsWithoutResult(metric, [dict(zip(names, row, strict=True)) for row in rows])
 
 
-def told(
+def judge_lines(
     database: Database,
     several: Iterable[tuple[Row, Line]],
     metric: Metric,
     where: tuple[str, Sequence[object]],
     least: float,
-    nothing: Nothing,
+    nothing: RunsWithoutResult,
     ours: Callable[[Row, str], bool] | None = None,
 ) -> list[history.Series]:
     """Return series of these points; if the newest of one is off, its launches are looked at.
@@ -453,7 +455,7 @@ def told(
         ours: whether a run may be one of a series; by default any may.
     """
     lines = list(several)
-    all_series = _looked_at(
+    all_series = _look_at_launches(
         database, [(row, line.metric, line.points) for row, line in lines], metric, where, least
     )
     return [
@@ -466,7 +468,7 @@ def _with_gaps(
     series: history.Series,
     row: Row,
     line: Line,
-    nothing: Nothing,
+    nothing: RunsWithoutResult,
     ours: Callable[[Row, str], bool] | None,
 ) -> history.Series:
     may_be = None if ours is None else lambda run: ours(row, run)
@@ -476,7 +478,7 @@ def _with_gaps(
     return series if gap is None else history.with_gap(series, gap)
 
 
-def _looked_at(
+def _look_at_launches(
     database: Database,
     several: Iterable[tuple[Row, Metric, Sequence[history.HistoryPoint]]],
     metric: Metric,
@@ -505,7 +507,7 @@ def _looked_at(
             series.row,
             series.metric,
             [
-                _whole(point, each.get((str(series.row["series_key"]), point.run_id)), at)
+                _with_launches(point, each.get((str(series.row["series_key"]), point.run_id)), at)
                 for point in series.points
             ],
         )
@@ -517,7 +519,7 @@ def _looked_at(
     return all_series
 
 
-def _whole(
+def _with_launches(
     point: history.HistoryPoint, known: tuple[bool, Sequence[Sequence[float]]] | None, at: int
 ) -> history.HistoryPoint:
     if known is None:
@@ -525,8 +527,8 @@ def _whole(
     return point._replace(each=tuple(known[1][at]), settled=bool(known[0]))
 
 
-def _imported(
-    rows: Iterable[ValuedRow], reading: KindsRead
+def _import_points(
+    rows: Iterable[ValuedRow], reading: KindReader
 ) -> Iterable[tuple[history.HistoryPoint, str]]:
     """Yield points of imports with their series; launches of one version are one point.
 
@@ -595,7 +597,7 @@ def series_in(
     One point is enough where a run came after it that has no figure.
     """
     lines = points_in(database, metric, where, values)
-    nothing = nothing_in(database, metric, where, values)
+    nothing = read_gaps(database, metric, where, values)
     shown = {
         key: line
         for key, line in lines.items()
@@ -608,7 +610,7 @@ def series_in(
     }
     about = about_series(database, newest)
     several = [(about[key], line) for key, line in shown.items()]
-    all_series = told(database, several, metric, (where, values), least, nothing)
+    all_series = judge_lines(database, several, metric, (where, values), least, nothing)
     names = ("model", "series_key")
     ordered = sorted(
         all_series,

@@ -39,7 +39,6 @@ from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.store_status import (
     ImportSummary,
     brought,
-    known_already,
     machines_of,
     samples_left,
     status_lines,
@@ -295,7 +294,8 @@ def import_(
     if filled.repeated:
         print_line(phrase("store.repeated-lines", count=filled.repeated))
     if known_count:
-        print_line(known_already(known_count, dated=bool(measured_at)))
+        sentence = phrase("store.already-stored", count=known_count)
+        print_line(phrase("store.moment-kept", sentence=sentence) if measured_at else sentence)
     if content.empty:
         print_line(phrase("store.lines-without-result", count=content.empty))
     if content.keep_theirs:

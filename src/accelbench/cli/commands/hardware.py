@@ -105,7 +105,7 @@ def hardware(
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
-    from accelbench.present.terminal.hardware import calibration_documents, show_calibration
+    from accelbench.present.terminal.hardware import show_calibration
     from accelbench.present.terminal.terminal import print_json
 
     devices = devices_to_calibrate(wanted)
@@ -116,7 +116,7 @@ def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_jso
     try:
         calibrated(devices, db, calibrations.append, processes)
     finally:
-        print_json(calibration_documents(calibrations))
+        print_json({"calibrations": [calibration.to_body() for calibration in calibrations]})
 
 
 def _platforms(typed: Iterable[str]) -> dict[str, None]:

@@ -198,9 +198,8 @@ def by_device(body: Spec) -> Spec:
         for datum in _records(body)
         if "line" in datum and (shade := colours.get(_device(datum)))
     }
-    changed = _recoloured(body, colours, lines)
-    assert isinstance(changed, dict)
-    return changed
+    recoloured: Spec = _recoloured(body, colours, lines)
+    return recoloured
 
 
 def _device(datum: Row) -> tuple[str, str]:
@@ -219,7 +218,7 @@ def _records(value: object) -> Iterator[Row]:
             yield from _records(member)
 
 
-def _recoloured(value: object, colours: DeviceColours, lines: Mapping[str, str]) -> object:
+def _recoloured(value: Any, colours: DeviceColours, lines: Mapping[str, str]) -> Any:
     if isinstance(value, list | tuple):
         return [_recoloured(member, colours, lines) for member in value]
     if not isinstance(value, Mapping):
@@ -281,14 +280,8 @@ class Look:
     def of(self, spec: Spec) -> Spec:
         """A specification looked at so."""
         fitted = narrowed(spec) if self.narrow else spec
-        return darkened(fitted) if self.theme == DARK else fitted
-
-
-def darkened(spec: Spec) -> Spec:
-    """The same on dark paper: every colour is another one, and nothing else is."""
-    changed = respelled(spec, on_dark)
-    assert isinstance(changed, dict)
-    return changed
+        # On dark paper every colour is another one, and nothing else is.
+        return respelled(fitted, on_dark) if self.theme == DARK else fitted
 
 
 def repainted(picture: str) -> str | None:
@@ -306,7 +299,7 @@ def repainted(picture: str) -> str | None:
     return _TAG.sub(tag, picture)
 
 
-def respelled(value: object, spell: Callable[[str], str]) -> object:
+def respelled(value: Any, spell: Callable[[str], str]) -> Any:
     """The same with every text in it, names too, spelled otherwise."""
     if isinstance(value, str):
         return spell(value)

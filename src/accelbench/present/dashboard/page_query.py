@@ -79,15 +79,11 @@ GROUPS: Mapping[str, ResultColumn] = {
 
 #: Filters with a list of values: the name in an address → the column of a cell.
 FACETS: Mapping[str, str] = {
-    "family": "family",
-    "hardware": "hardware",
-    "device": "device_name",
-    "runtime": "runtime",
-    "precision": "precision",
-    "mode": "mode",
-    "machine": "machine",
-    "provenance": "kind",
-    "status": "status",
+    name: _NAMED[name].column
+    for name in (
+        *("family", "hardware", "device", "runtime", "precision", "mode", "machine", "provenance"),
+        "status",
+    )
 }
 #: Orders of a table: the name in an address → SQL over a cell's columns.
 ORDERS: Mapping[str, str] = {name: column.sql for name, column in COLUMNS.items()}

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 #: Other machines and sources that are named, those with most results.
 MOST_OTHERS = 8
-_RUN = "run_id, label, command, status, started_at::VARCHAR, git_commit, environment::VARCHAR"
-_NAMES = ("run_id", "label", "command", "status", "started_at", "git_commit", "environment")
+_RUN = (
+    "run_id, label, command, status, started_at::VARCHAR AS started_at, git_commit,"
+    " environment::VARCHAR AS environment"
+)
 
 
 def known_in(
@@ -103,9 +105,9 @@ def _named(database: Database) -> str:
 def _runs(database: Database, ids: Sequence[str]) -> list[Row]:
     if not ids:
         return []
-    _, rows = database.query(
+    names, rows = database.query(
         f"SELECT {_RUN} FROM benchmark_runs WHERE run_id IN ({marks(ids)})"  # noqa: S608 — ours
         " ORDER BY started_at",
         ids,
     )
-    return [dict(zip(_NAMES, row, strict=True)) for row in rows]
+    return [dict(zip(names, row, strict=True)) for row in rows]

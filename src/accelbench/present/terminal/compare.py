@@ -56,11 +56,6 @@ def place(line: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None
     return " ".join(known) or NO_DATA
 
 
-def accuracy_title(lines: Lines) -> str:
-    """What the column of accuracies is called."""
-    return accuracy_heading([row for line in lines for row in line.side.rows])
-
-
 def accuracies(lines: Lines) -> list[str]:
     """What each side's outputs are worth against labels."""
     known = [accuracy_among(line.side.rows) for line in lines]
@@ -101,12 +96,8 @@ def threads(lines: Lines, axis: ComparisonAxis) -> list[str]:
     return [str(number) if number else NO_DATA for number in known]
 
 
-def submissions(lines: Lines) -> list[str]:
-    """Who submitted a figure, and of how many alike it is the fastest."""
-    return [_submission(line) for line in lines]
-
-
-def _submission(line: Compared) -> str:
+def submission(line: Compared) -> str:
+    """Return who submitted a figure, and of how many alike it is the fastest."""
     by = text(record(line.side.row, "conditions"), "Submitter")
     parts = [by] if by else []
     if span := line.side.range_alike:
@@ -135,11 +126,6 @@ def times(lines: Lines) -> list[str]:
         + mean_note(line.side.rows)
         for line, step in zip(lines, known, strict=True)
     ]
-
-
-def rate_unit(lines: Lines) -> str:
-    """What is counted, where all count the same."""
-    return unit_of_all(line.side.row for line in lines)
 
 
 def rate(line: Compared, heading: str) -> str:
@@ -353,14 +339,11 @@ def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
     faster = {(place(compared, axis), text) for compared in lines for text in compared.side.faster}
     if faster:
         yield phrase("compare.faster-not-alike", some=_some((f"{v} ({t})" for v, t in faster)))
-    newer = sum(compared.side.newer for compared in lines)
-    if newer:
-        launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
-        yield phrase("compare.set-aside-older", launches=launches)
+    if newer := sum(compared.side.newer for compared in lines):
+        yield phrase("compare.set-aside-older", count=newer)
     if unusable := sum(compared.side.unusable for compared in lines):
-        launches = "1 launch" if unusable == 1 else f"{unusable} launches"
         why = ", or ".join(sorted({c.side.why_unusable for c in lines if c.side.unusable}))
-        yield phrase("compare.launches-left-out", launches=launches, why=why)
+        yield phrase("compare.launches-left-out", count=unusable, why=why)
     slower = {
         f"{name} at {place(compared, axis)}" for compared in lines for name in compared.side.others
     }
@@ -552,11 +535,13 @@ def comparison(
 
 
 def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str) -> Table:
+    rows = [row for line in lines for row in line.side.rows]
+    unit = unit_of_all(line.side.row for line in lines)
     every = (
         ("threads", threads(lines, axis)),
         (time_heading(lines), times(lines)),
-        (_in_lines(unit := rate_unit(lines)), [rate(line, unit) for line in lines]),
-        (accuracy_title(lines), accuracies(lines)),
+        (_in_lines(unit), [rate(line, unit) for line in lines]),
+        (accuracy_heading(rows), accuracies(lines)),
         ("MB", [figure(line.side.memory_mb) for line in lines]),
         ("J/item", [figure(line.side.energy_per_item) for line in lines]),
         ("W", [figure(line.side.power_watts) for line in lines]),
@@ -567,7 +552,7 @@ def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: 
     columns = [(TableColumn(axis.name), places(lines, axis, labels))]
     if "runtime" in axis.along:
         columns.append((TableColumn("by"), engines(lines)))
-    columns.append((TableColumn("submission"), submissions(lines)))
+    columns.append((TableColumn("submission"), [submission(line) for line in lines]))
     columns += [(TableColumn(name, is_number=True), cells) for name, cells in every]
     known = [
         (column, cells)

@@ -262,11 +262,6 @@ def limits_document(calibration: DeviceCalibration) -> dict[str, Any]:
     }
 
 
-def calibration_documents(calibrations: Sequence[DeviceCalibration]) -> dict[str, Any]:
-    """Calibrations whole, every block of every probe."""
-    return {"calibrations": [calibration.to_body() for calibration in calibrations]}
-
-
 _GIB = 2**30
 
 

@@ -19,8 +19,8 @@ from accelbench.present.terminal.recommend_cells import (
     a_million,
     basis,
     cost,
-    counts,
     error,
+    figure_columns,
     figures,
     in_a_word,
     is_measured,
@@ -28,7 +28,6 @@ from accelbench.present.terminal.recommend_cells import (
     rate_head,
     statistic_said,
     time_head,
-    units_of,
     way,
     where,
     why_unclear,
@@ -142,26 +141,22 @@ def answer_section(answer: Answer, explain: bool) -> DocumentSection:
 def answers_section(answers: Sequence[Answer]) -> DocumentSection:
     """Return several answers, a row each."""
     batches = {answer["question"]["batch_size"] for answer in answers}
-    units, several = units_of(map(_best, answers)), time_head(map(_best, answers)) == MIXED
+    best = list(map(_best, answers))
+    heads, cells = figure_columns(best)
     rows = [
         (
             _model_of(answer),
             ", ".join(size_labels(answer["sizes"])),
             str(answer["question"]["batch_size"]) if len(batches) > 1 else "",
             _first(answer),
-            *figures(_best(answer), several),
-            counts(_best(answer), units),
-            error(_best(answer)),
-            in_a_word(_best(answer)),
+            *of_it,
+            error(first),
+            in_a_word(first),
             ", ".join(answer["fallback_options"][:2]),
         )
-        for answer in answers
+        for answer, first, of_it in zip(answers, best, cells, strict=True)
     ]
-    time = time_head(map(_best, answers))
-    heads = (
-        *("model", "sizes", "batch", "take", time, "within", rate_head(units), "counts"),
-        *("error", "by", "else"),
-    )
+    heads = ("model", "sizes", "batch", "take", *heads, "error", "by", "else")
     title = f"At batch {batches.pop()}" if len(batches) == 1 else ""
     table = Table(columns(heads, (2, 4, 5, 6, 8)), rows, intervals={1: 0, 5: 4})
     return DocumentSection(title, [table, Notes(list(_answers_notes(answers)))])
@@ -218,26 +213,21 @@ def _heading(answer: Answer) -> str:
 
 
 def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
-    units, time = units_of(scores.values()), time_head(scores.values())
+    heads, cells = figure_columns(list(scores.values()))
     rows = [
         (
             where(name, candidate),
             way(candidate),
-            *figures(candidate, time == MIXED),
-            counts(candidate, units),
+            *of_it,
             memory(candidate),
             error(candidate),
             cost(candidate),
             basis(candidate),
             figure(candidate["score"]),
         )
-        for name, candidate in scores.items()
+        for (name, candidate), of_it in zip(scores.items(), cells, strict=True)
     ]
-    priced = a_million(sign)
-    heads = (
-        *("hardware", "engine", time, "within", rate_head(units), "counts", "MB", "error"),
-        *(priced, "by", "score"),
-    )
+    heads = ("hardware", "engine", *heads, "MB", "error", a_million(sign), "by", "score")
     kinds = [_kind(score) for score in scores.values()]
     ends = [n for n, (kind, after) in enumerate(pairwise(kinds)) if kind != after]
     return Table(columns(heads, (2, 3, 4, 6, 7, 8, 10)), rows, ends, intervals={3: 2})
@@ -414,21 +404,19 @@ def ranking_document(
             "", [left_out, Notes([phrase("recommend.no-model-results", which=which, task=task)])]
         )
     shown = ranked if explain else ranked[:_MOST_RANKED]
-    answers = [{"predictions": entry} for entry in shown]
-    units, time = units_of(answers), time_head(answers)
+    heads, cells = figure_columns([{"predictions": entry} for entry in shown])
     rows = [
         (
             str(place),
             entry["model"],
             ", ".join(size_labels(entry["sizes"])),
             where(entry["hardware"], entry),
-            *figures({"predictions": entry}, time == MIXED),
-            counts({"predictions": entry}, units),
+            *of_it,
             in_a_word(entry),
         )
-        for place, entry in enumerate(shown, 1)
+        for place, (entry, of_it) in enumerate(zip(shown, cells, strict=True), 1)
     ]
-    heads = ("", "model", "sizes", "on", time, "within", rate_head(units), "counts", "by")
+    heads = ("", "model", "sizes", "on", *heads, "by")
     table = Table(columns(heads, (0, 4, 5, 6)), rows, intervals={2: 1, 5: 4})
     notes = [whose] if (whose := of_others(shown)) else []
     if len(shown) < len(ranked):

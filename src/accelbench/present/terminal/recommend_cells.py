@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.core.case import runtimes_own
@@ -135,15 +135,19 @@ def units_of(several: Iterable[Answer]) -> set[str]:
 
 
 def rate_head(units: set[str]) -> str:
-    """The heading of throughputs: where they count different things, a column says which."""
+    """The heading of throughputs: if they count different things, a column says which."""
     return f"{next(iter(units), 'items')}/s" if len(units) < 2 else "a second"
 
 
-def counts(candidate: Answer, units: set[str]) -> str:
-    """What a throughput counts, where others beside it count something else."""
-    known = _figures(candidate)
-    several = len(units) > 1 and known.get("throughput") is not None
-    return str(known.get("throughput_unit") or "items") if several else ""
+def figure_columns(several: Sequence[Answer]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The headings of latency, where it lies, throughput and what that counts, and the cells."""
+    units, time = units_of(several), time_head(several)
+    cells: list[tuple[str, ...]] = []
+    for answer in several:
+        unit = str(_figures(answer).get("throughput_unit") or "items")
+        is_named = len(units) > 1 and _figures(answer).get("throughput") is not None
+        cells.append((*figures(answer, time == MIXED), unit if is_named else ""))
+    return (time, "within", rate_head(units), "counts"), cells
 
 
 def memory(candidate: Answer) -> str:

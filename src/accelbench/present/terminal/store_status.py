@@ -81,12 +81,6 @@ def samples_left(files: Sequence[Path]) -> str:
     return phrase("store.samples-not-read", named=named)
 
 
-def known_already(number: int, *, dated: bool) -> str:
-    """The sentence about what was found here, where a moment was given perhaps."""
-    sentence = phrase("store.already-stored", count=number)
-    return phrase("store.moment-kept", sentence=sentence) if dated else sentence
-
-
 #: As many as a few lines hold: somebody else's tables have thousands of models.
 _MOST_NAMES = 24
 #: Results that were refused, of which each is a line.

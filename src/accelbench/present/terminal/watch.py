@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
 from accelbench.core.figures import interval_text
-from accelbench.core.nouns import figure
+from accelbench.core.nouns import counted, figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
 from accelbench.core.worth import simulation_of
@@ -353,17 +353,8 @@ class FleetWatch:
     def begin(self, fleet: str, total: int, nodes: int) -> None:
         """A run begins, of so many results."""
         self._total = total
-        noun = "measurement" if total == 1 else "measurements"
-        self._say(
-            phrase(
-                "run.fleet-started",
-                fleet=fleet,
-                total=total,
-                noun=noun,
-                nodes=nodes,
-                words="node" if nodes == 1 else "nodes",
-            )
-        )
+        whole = phrase("run.fleet-started", fleet=fleet, count=total, nodes=counted(nodes, "node"))
+        self._say(whole)
 
     def note(self, text: str) -> None:
         """Something the reader should know."""

@@ -22,6 +22,7 @@ from accelbench.judge.matrices import matrix_on
 from accelbench.judge.matrix import RULE
 from accelbench.judge.questions import AXES, ComparisonAxis
 from accelbench.judge.ranks import ranks_of
+from accelbench.judge.warned import warned
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.spread import MOST_LAUNCHES
 from accelbench.present.dashboard import page_query
@@ -396,7 +397,7 @@ class ResultPages(SitePages):
             machine=machine,
             spent=spent_of(rows, snapshot.prices, machine),
             empty=details.why_empty(rows),
-            warned=details.warned(rows),
+            warned=[warning.text for warning in warned(rows)],
             drawn=min(MOST_LAUNCHES, sum((number(row, "sample_count") or 0) > 1 for row in rows)),
             ranked=any(sum(rank.known for rank in ranks_of(row)) > 1 for row in rows),
             beside=cells.beside(snapshot, cell),

@@ -16,7 +16,6 @@ from accelbench.judge.histories import OF_NO_CHECK_SQL
 from accelbench.judge.history import Series
 from accelbench.judge.stored_results import rows_of
 from accelbench.judge.verdicts import METRICS, Metric
-from accelbench.judge.warned import warned as all_warned
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.runs.live import LISTED
@@ -26,9 +25,9 @@ from accelbench.present.series import (
     QUESTION,
     VARIED,
     Line,
-    nothing_in,
+    judge_lines,
     points_in,
-    told,
+    read_gaps,
     with_others,
 )
 
@@ -122,7 +121,7 @@ def history_of(
                     lines[of].points.append(point)
         cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
         failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
-        nothing = nothing_in(database, metric, failed, [*keys, *cases])
+        nothing = read_gaps(database, metric, failed, [*keys, *cases])
         # In the order of the cells, because the first of equals are drawn.
         kept = [
             (row, line)
@@ -132,7 +131,7 @@ def history_of(
             if len(line.points) >= fewest
             or nothing.newest(of[0], line.case, line.points, partial(ours, row))
         ]
-        all_series = told(database, kept, metric, (where, keys), LEAST_EFFECT, nothing, ours)
+        all_series = judge_lines(database, kept, metric, (where, keys), LEAST_EFFECT, nothing, ours)
     if fewest > 1:  # a table of histories; twenty thousand lines would take too long
         all_series = with_others(all_series, _candidates(snapshot, about), (*QUESTION, "machine"))
     return sorted(all_series, key=foremost)
@@ -154,11 +153,6 @@ def _candidates(snapshot: Snapshot, about: Mapping[tuple[str, str | None], Row])
 def foremost(series: Series) -> tuple[bool, float]:
     """Return a sort key: series with changes first, the worst before all."""
     return not series.is_eventful, -(series.newest_step or 0.0)
-
-
-def warned(rows: Sequence[Row]) -> list[str]:
-    """Return the warnings of launches, each once with the range of its values."""
-    return [warning.text for warning in all_warned(rows)]
 
 
 def why_empty(rows: Sequence[Row]) -> dict[str, str]:
