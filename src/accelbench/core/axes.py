@@ -161,7 +161,7 @@ def with_axes(
         spelt = dict(cls.__annotations__)
         for axis in axes_of(*parts) if parts else AXES:
             if name_of(axis) not in spelt:
-                spelt[name_of(axis)] = object
+                spelt[name_of(axis)] = Any
                 setattr(cls, name_of(axis), default)
         cls.__annotations__ = spelt
         return cls

@@ -16,13 +16,9 @@ from accelbench.core.rows import Row, number, text
 from accelbench.core.visible import in_quotes
 
 _LONG = {
-    "fp32": "float32",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "int8": "int8",
-    "amp-fp16": "amp_float16",
-    "amp-bf16": "amp_bfloat16",
-}
+    "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8",
+    "amp-fp16": "amp_float16", "amp-bf16": "amp_bfloat16",
+}  # fmt: skip
 PRECISIONS = tuple(_LONG)
 #: An output of fewer values has no spread of its own that errors could be compared with.
 FEW_VALUES = 16

@@ -375,15 +375,11 @@ _limit: ContextVar[float | None] = ContextVar("limit", default=None)
 
 
 class NoAnswerError(Exception):
-    """A process that ended without an answer; its text is a sentence.
-
-    Attributes:
-        advice: what to do if it took too long; else empty.
-    """
+    """A process that ended without an answer; its text is a sentence."""
 
     def __init__(self, sentence: str, advice: str = "") -> None:
         super().__init__(sentence)
-        self.advice = advice
+        self.advice = advice  # what to do if it took too long; else empty
 
 
 @contextmanager

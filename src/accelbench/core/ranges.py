@@ -93,13 +93,6 @@ MONEY = Range(0, 1e15)
 
 #: What a column of a unit holds where it says nothing else.
 BY_UNIT = {
-    "ms": TIME_MS,
-    "MB (2^20 bytes)": MEMORY_MB,
-    "items/s": RATE,
-    "tokens/s": RATE,
-    "J": ENERGY_J,
-    "W": POWER_W,
-    "$": MONEY,
-    "FLOP": OPERATIONS,
-    "B": OPERATIONS,
-}
+    "ms": TIME_MS, "MB (2^20 bytes)": MEMORY_MB, "items/s": RATE, "tokens/s": RATE, "J": ENERGY_J,
+    "W": POWER_W, "$": MONEY, "FLOP": OPERATIONS, "B": OPERATIONS,
+}  # fmt: skip

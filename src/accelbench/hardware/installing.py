@@ -31,8 +31,6 @@ from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS, Requirement
 from accelbench.store.files import temporary_folder
 
 PACKAGE, _PLUGIN = "accelbench", "accelbench-"
-#: The marker that an extra is, alone or behind another one.
-_OF_EXTRA = re.compile(r"^(?:\(?(?P<rest>.*?)\)?\s+and\s+)?extra\s*==\s*['\"][^'\"]+['\"]$")
 #: For those who change this program: not among the names that are offered.
 _NOT_OFFERED = frozenset({"dev"})
 
@@ -109,23 +107,15 @@ def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
     wanted: dict[str, list[ExtraRequirement]] = {name: [] for name in provided}
     bounds: dict[str, str] = {}
     for line in requires:
-        match = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]\s*\)?\s*$", line)
-        text = _without_extra(line)
-        about = parse(text)
+        about = parse(line)
         if about is None:
             continue
         if about.spec and not about.conditional:
             bounds[about.name] = f"{about.name}{about.spec}"
-        if match:
-            wanted.setdefault(match.group(1), []).append(ExtraRequirement(text, about))
+        if about.extra:
+            text = line.partition(";")[0].strip() + (about.marker and f"; {about.marker}")
+            wanted.setdefault(about.extra, []).append(ExtraRequirement(text, about))
     return Extras({name: tuple(ones) for name, ones in wanted.items()}, bounds)
-
-
-def _without_extra(line: str) -> str:
-    requirement, _, marker = line.partition(";")
-    match = _OF_EXTRA.match(marker.strip())
-    rest = (match["rest"] or "") if match else marker.strip()
-    return f"{requirement.strip()}; {rest}" if rest else requirement.strip()
 
 
 def installed() -> Extras:

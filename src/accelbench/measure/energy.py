@@ -22,6 +22,7 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Any, Protocol
 
+from accelbench.core.columns import ENERGY_COLUMNS
 from accelbench.core.energy import EnergyMethod, MeterError, MeterReading
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Timing
@@ -147,20 +148,7 @@ def _interval(points: Sequence[EnergyPoint]) -> tuple[float | None, float | None
 
 _SECOND = 1_000_000_000
 #: Columns that this pass fills.
-ENERGY_FIGURES = (
-    "energy_joules",
-    "energy_ci_low_joules",
-    "energy_ci_high_joules",
-    "energy_above_idle_joules",
-    "energy_per_item_joules",
-    "power_watts",
-    "idle_power_watts",
-    "energy_source",
-    "energy_method",
-    "energy_updates",
-    "energy_steps",
-    "energy_window_ms",
-)
+ENERGY_FIGURES = tuple(column.name for column in ENERGY_COLUMNS)
 
 
 @dataclass(frozen=True)

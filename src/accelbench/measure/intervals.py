@@ -32,13 +32,25 @@ seen on an idle machine, where n samples tell as much as n/7 independent ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accelbench.measure.series import Samples, Series, series
 from accelbench.measure.student import t_quantile
+
+Samples = Sequence[int] | Sequence[float] | NDArray[Any]
+Series = NDArray[np.float64]
+
+
+def series(samples: Samples) -> Series:
+    """Samples as one row of doubles; nanoseconds stay exact up to 104 days."""
+    row = np.asarray(samples, dtype=np.float64)
+    if row.ndim != 1:
+        raise ValueError(f"samples must be one row, not of shape {row.shape}")
+    return row
 
 
 def lag1(samples: Samples) -> float:

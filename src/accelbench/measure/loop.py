@@ -36,9 +36,8 @@ from accelbench.measure.block_validation import (
     samples_of,
     side_passes,
 )
-from accelbench.measure.intervals import Interval
+from accelbench.measure.intervals import Interval, Samples
 from accelbench.measure.losses import LossLog
-from accelbench.measure.series import Samples
 from accelbench.measure.stopping import Decision, StoppingRule, mean_half_width, sample_warnings
 from accelbench.measure.summary import Resolution, choose_timing, summarise
 from accelbench.measure.throttle import drift, drift_quality

@@ -43,10 +43,11 @@ from accelbench.measure.intervals import (
     MINIMUM_SAMPLES,
     Interval,
     MedianEstimate,
+    Samples,
     mean_interval,
     median_estimate,
+    series,
 )
-from accelbench.measure.series import Samples, series
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,16 @@ from numpy.typing import NDArray
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.intervals import (
     Interval,
+    Samples,
+    Series,
     effective_size,
     integrated_time,
     lag1,
     mean_interval,
     median_interval,
     ranked,
+    series,
 )
-from accelbench.measure.series import Samples, Series, series
 from accelbench.measure.student import binomial_cdf
 
 LEAST_TICKS = 1000

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.core.vocabulary import Quality
-from accelbench.measure.intervals import median_interval
-from accelbench.measure.series import Samples, series
+from accelbench.measure.intervals import Samples, median_interval, series
 
 #: Thirds of fewer than 20 samples alarm on nothing: 2.3 % of AR(1) series at n = 30.
 MINIMUM_SAMPLES = 60

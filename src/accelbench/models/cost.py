@@ -72,9 +72,7 @@ def cost(
     A step is a forward pass; a whole request if tokens are made; every pass of the denoiser for an
     image (without its scheduler: a few operations per latent value); or a training step: forward,
     loss, backward and AdamW. Autocast, int8 and training in other than fp32 are not counted.
-
-    Raises:
-        UsageError, UnsupportedError: the model cannot take these shapes.
+    Raises UsageError or UnsupportedError if the model cannot take these shapes.
     """
     kind = _KINDS.get(precision)
     if kind is None:
@@ -276,9 +274,7 @@ def memory_estimate_bytes(
     forward and backward (kept results, gradients so far) and of all gradients with the temporaries
     of the optimizer's largest weight. With gradient checkpointing results shrink in the proportion
     that was counted at the default sizes.
-
-    Raises:
-        UsageError, UnsupportedError: the model cannot take these shapes.
+    Raises UsageError or UnsupportedError if the model cannot take these shapes.
     """
     wanted = options or {}
     if mode == Mode.TRAINING:
@@ -426,9 +422,7 @@ def rank_memory_bytes(
     optimizer are never alive at once, but glibc keeps freed results below 32 MiB and takes larger
     blocks from the system: temporaries of the optimizer add to A unless the allocator returns
     blocks at once (fsdp2: `allocator_of` in the runtime).
-
-    Raises:
-        UsageError, UnsupportedError: the model cannot take these shapes.
+    Raises UsageError or UnsupportedError if the model cannot take these shapes.
     """
     strategy, count = str(options.get("strategy", "ddp")), int(options.get("accumulate", 1))
     rows = shapes.batch // (1 if strategy == "tp" else processes)

@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
 from accelbench.core.identity import plain
 from accelbench.core.model import SENTENCE_ENCODER, Generation, InputSpec, ModelSpec, Training
@@ -283,10 +285,8 @@ def _sound(spec: ModelSpec) -> ModelSpec:
 
 
 def _answer(body: Mapping[str, Any]) -> Any:
-    fields = {**body, "family": Family(body["family"])}
-    fields |= {name: tuple(body[name]) for name in ("modalities", "aliases", "layers")}
     try:
-        return plain(spec_of(OwnModels(**fields)))
+        return plain(spec_of(convert(body, OwnModels)))
     except AccelbenchError as error:
         return error.message
     except Exception as error:

@@ -19,7 +19,6 @@ contradict its family or modality. Paths are relative to the file's folder.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import ModelSpec
+from accelbench.core.nouns import meant
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import FAMILIES, Family
 from accelbench.models.catalogue import MODELS
@@ -89,8 +89,7 @@ class _Entry:
         value = self.text(key)
         words = list(known)
         if value is not None and value not in words:
-            advice = _meant(value, words) or f"Known: {', '.join(words)}."
-            raise self.wrong(f"there is no {key} {in_quotes(value)}.", key, advice)
+            raise self.wrong(f"there is no {key} {in_quotes(value)}.", key, meant(value, words))
         return value
 
 
@@ -170,8 +169,7 @@ def _read(path: Path, wrong: dict[str, UsageError]) -> list[_Entry]:
 def _check(entry: _Entry) -> None:
     for key in entry.said:
         if key not in KEYS:
-            advice = _meant(key, KEYS) or f"Keys: {', '.join(KEYS)}."
-            raise entry.wrong("there is no such key.", key, advice)
+            raise entry.wrong("there is no such key.", key, meant(key, KEYS, "Keys"))
     if entry.text("name") is None:
         raise entry.wrong("it has no 'name'.", advice='Give it one, such as "name": "t5-small".')
     entry.word("family", map(str, FAMILIES))
@@ -190,11 +188,6 @@ def _modalities() -> list[str]:
 
 def _is_own(entry: _Entry) -> bool:
     return bool({"path", "config", "class"} & entry.said.keys())
-
-
-def _meant(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word.lower(), list(known), n=2, cutoff=0.6)
-    return f"Did you mean {' or '.join(near)}?" if near else ""
 
 
 def _of_the_catalogue(entry: _Entry) -> ModelSpec:

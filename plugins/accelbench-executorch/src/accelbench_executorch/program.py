@@ -25,21 +25,13 @@ class MalformedProgramError(Exception):
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """What the method forward is made of.
+    """What the method forward is made of."""
 
-    Attributes:
-        delegated: parts that were handed to a backend, by the backend's name.
-        inside: operators within XNNPACK's parts.
-        kernels: operators that are left to ExecuTorch's own kernels, with their number.
-        weights: constant values, in the parts and beside them.
-        quantised: whether XNNPACK's parts, or operators that are left, hold quantised values.
-    """
-
-    delegated: dict[str, int]
-    inside: int
-    kernels: dict[str, int]
-    weights: int
-    quantised: bool
+    delegated: dict[str, int]  # parts that were handed to a backend, by the backend's name
+    inside: int  # operators within XNNPACK's parts
+    kernels: dict[str, int]  # operators that are left to ExecuTorch's own, with their number
+    weights: int  # constant values, in the parts and beside them
+    quantised: bool  # whether XNNPACK's parts, or what is left, hold quantised values
 
 
 class _Table:
@@ -110,11 +102,7 @@ class _Table:
 
 
 def plan_of(content: bytes) -> ProgramPlan:
-    """What the first method of a program does.
-
-    Raises:
-        MalformedProgramError: its tables lead nowhere.
-    """
+    """Return what the first method of a program does, or raise MalformedProgramError."""
     whole = memoryview(content)
     root = _Table(whole, struct.unpack_from("<I", content)[0])
     plan = next(root.tables(1), None)

@@ -32,11 +32,7 @@ _AGAIN = "Lower the model again."
 
 
 def look(path: Path) -> dict[str, Any]:
-    """What a file says of itself.
-
-    Raises:
-        FileRefusedError: it is no whole program, or one that cannot be fed.
-    """
+    """Describe a file; raise FileRefusedError if it is no whole program, or cannot be fed."""
     content = path.read_bytes()
     try:
         plan = plan_of(content)

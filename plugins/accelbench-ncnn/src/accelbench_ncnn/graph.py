@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from accelbench.core.errors import CaseError
-from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -65,22 +64,12 @@ _STORED = {"fp32": "float", "int8": "int8"}
 
 
 class NcnnGraph:
-    """An ncnn network.
-
-    Attributes:
-        inputs: what it is fed, its batch before the sizes of an item.
-        weights: elements of its weights.
-        precision: what most of them are stored in.
-        operators: how many layers it has.
-    """
+    """An ncnn network: a `FileGraph`, its batch before the sizes of an item."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            self._layers = layers_of(path.read_bytes())
-            told = look(path)
-        except FileRefusedError as error:
-            raise UntracedError(error.message) from error
+        self._layers = layers_of(path.read_bytes())
+        told = look(path)
         refuse_uncounted({layer.type for layer in self._layers} - _COUNTED)
         self._types = {entry["name"]: entry["dtype"] for entry in told["inputs"]}
         self.inputs = tuple(

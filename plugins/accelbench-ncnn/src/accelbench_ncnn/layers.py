@@ -62,11 +62,7 @@ class NcnnLayer:
 
 
 def layers_of(content: bytes) -> tuple[NcnnLayer, ...]:
-    """The layers of a network.
-
-    Raises:
-        FileRefusedError: it is none, or contradicts itself.
-    """
+    """Return the layers; raise FileRefusedError if it is no network, or contradicts itself."""
     if content.startswith(BINARY):
         raise FileRefusedError(
             "It is an ncnn network in binary, whose inputs have no names.",
@@ -232,9 +228,7 @@ def shape_taken(layer: NcnnLayer) -> tuple[int | str, ...] | None:
 def mismatch(layer: NcnnLayer, shape: Sequence[int]) -> str:
     """Why a layer cannot take an input of a shape, as the rest of a sentence; "" where it can.
 
-    Args:
-        layer: one of weights; of others nothing is known.
-        shape: of one item, channels first.
+    The shape is that of an item, channels first; of layers without weights nothing is known.
     """
     if layer.type in _WINDOWED:
         channels, axes = _channels(layer), _WINDOWED[layer.type]

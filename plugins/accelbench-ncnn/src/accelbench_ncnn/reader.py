@@ -144,11 +144,7 @@ class _CountedWeights(ncnn.DataReader):  # type: ignore[misc]
 
 
 def look(path: Path) -> dict[str, Any]:
-    """What a file says of itself.
-
-    Raises:
-        FileRefusedError: it is no whole network, or one that cannot be fed.
-    """
+    """Describe a file; raise FileRefusedError if it is no whole network, or cannot be fed."""
     weights = weights_beside(path)
     layers = layers_of(path.read_bytes())
     _refuse_unknown(layers)
@@ -262,14 +258,10 @@ _SAY_SIZES = "Say the sizes of one item: --input NAME=[3,224,224]."
 def item_shapes(
     path: Path, inputs: Mapping[str, tuple[str, tuple[int, ...]]]
 ) -> dict[str, tuple[int, ...]]:
-    """The sizes of every result of a network, of one item.
+    """Return the sizes of every result of a network, of one item.
 
-    Args:
-        path: its text; the weights lie beside it.
-        inputs: of each its type by NumPy's name, and the sizes of an item.
-
-    Raises:
-        CaseError: a layer cannot take what it would be given.
+    `inputs` are the type of each, by NumPy's name, and the sizes of an item. Raises CaseError if a
+    layer cannot take what it would be given.
     """
     net = ncnn.Net()
     net.opt.use_vulkan_compute = net.opt.use_fp16_storage = net.opt.use_bf16_storage = False

@@ -46,20 +46,13 @@ _MOST_COPIED = 2**28
 
 
 class Model:
-    """A torch module that gives graphs, and its weights in JAX.
-
-    Attributes:
-        module: on the host; it has shapes and buffers, its weights have been handed over.
-        weights: as they are now.
-        layout: where they lie, and what they are fed with.
-        trained: whether they are other than in the beginning.
-    """
+    """A torch module that gives graphs, and its weights in JAX."""
 
     def __init__(self, module: torch.nn.Module, rebuild: Any, layout: Layout) -> None:
-        self.module = module
+        self.module = module  # on the host: shapes and buffers; its weights are handed over
         self.names = Names.of(module)
-        self.layout = layout
-        self.trained = False
+        self.layout = layout  # where the weights lie, and what they are fed with
+        self.trained = False  # whether they are other than in the beginning
         self._rebuild: Callable[[], torch.nn.Module] = rebuild
         self.weights: Arrays = weights_of(module, self.names, layout.of_weight)
 

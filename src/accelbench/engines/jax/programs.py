@@ -136,13 +136,9 @@ def kind(operation: str) -> str:
 
 #: XLA's names of the operations by which devices exchange something.
 _KINDS = (
-    "all-reduce",
-    "all-gather",
-    "reduce-scatter",
-    "all-to-all",
-    "collective-permute",
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute",
     "collective-broadcast",
-)
+)  # fmt: skip
 #: Where one is called in XLA's text: those that run beside others have a start and an end.
 _COLLECTIVES_CALLED = re.compile(rf" ({'|'.join(_KINDS)})(?:-start)?\(")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -141,21 +141,13 @@ class JaxSession(ModuleSession):
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
         device = str(self._job.device)
-        clock = self._clock
-        found: Profile = self._recorded(
-            inputs, lambda step: profile(step, clock, steps, device, traces)
+        return self._recorded(
+            inputs, lambda step: profile(step, self._clock, steps, device, traces)
         )
-        return found
 
-    def _recorded(self, inputs: Any, record: Callable[[Callable[[], None]], Any]) -> Any:
-        def step() -> None:
-            self._step(self._prepared, inputs)
-            self._synchronize()
-
-        with case_errors():
-            found = record(step)
-            self._prepared.drain()
-            return found
+    def _whole_step(self, inputs: Any) -> None:
+        self._step(self._prepared, inputs)
+        self._synchronize()
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
         if self._last is None or self._procedure is None:
@@ -304,10 +296,7 @@ class ShardedSession(JaxSession):
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
         clock, devices = self._clock, self._layout.devices
-        columns: Mapping[str, Any] = self._recorded(
-            inputs, lambda step: exchanged(step, clock, _PROFILED_STEPS, devices)
-        )
-        return columns
+        return self._recorded(inputs, lambda step: exchanged(step, clock, _PROFILED_STEPS, devices))
 
     def evidence(self) -> Evidence:
         told = super().evidence()

@@ -410,9 +410,7 @@ class OpenvinoSession(ArraySession):
         return outputs
 
     def device_memory(self) -> DeviceMemory | None:
-        unit = self._unit
-        if unit == AUTO:
-            unit = executing(self._said("EXECUTION_DEVICES") or [unit])[0]
+        unit = self._unit_within() if self._unit == AUTO else self._unit
         return None if self._memory is None else self._memory.now(unit)
 
     # -- evidence

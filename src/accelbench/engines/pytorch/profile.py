@@ -25,16 +25,10 @@ _TRACE = "trace.json"
 #: Request" came as one that took 0.065 ms of a step.
 _OVERHEADS = frozenset(
     {
-        "Activity Buffer Request",
-        "Buffer Flush",
-        "Command Buffer Full",
-        "Driver Compiler",
-        "Instrumentation",
-        "Lazy Function Loading",
-        "Resource",
-        "Runtime Triggered Module Loading",
+    "Activity Buffer Request", "Buffer Flush", "Command Buffer Full", "Driver Compiler",
+    "Instrumentation", "Lazy Function Loading", "Resource", "Runtime Triggered Module Loading",
     }
-)
+)  # fmt: skip
 _HOST = (
     "Own times of operators on the host's calling thread. What they leave of the step is Python's"
     " and the profiler's."

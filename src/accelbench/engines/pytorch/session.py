@@ -353,14 +353,12 @@ class PytorchSession(ModuleSession):
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
         from accelbench.engines.pytorch.profile import profile
 
-        def step() -> None:
-            self._procedure.step(inputs)
-            self._wait()
+        clock, device = self._opened.clock, str(self._job.device)
+        return self._recorded(inputs, lambda step: profile(step, clock, steps, device, traces))
 
-        with self._around():
-            report = profile(step, self._opened.clock, steps, str(self._job.device), traces)
-            self._procedure.drain()
-            return report
+    def _whole_step(self, inputs: Any) -> None:
+        self._procedure.step(inputs)
+        self._wait()
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
         left = self._sampler.left

@@ -11,16 +11,10 @@ from accelbench.core.errors import CaseError, OutOfMemoryError
 SEE_LOG = "Run again with --debug for its log."
 #: How C++'s allocators, torch's arithmetic on sizes and XLA's allocators say it.
 _NO_MEMORY = (
-    "bad_alloc",
-    "can't allocate memory",
-    "cannot allocate",
-    "failed to allocate",
-    "memoryallocationfailed",
-    "not enough memory",
-    "out of memory",
-    "resource_exhausted",
+    "bad_alloc", "can't allocate memory", "cannot allocate", "failed to allocate",
+    "memoryallocationfailed", "not enough memory", "out of memory", "resource_exhausted",
     "storage size calculation overflowed",
-)
+)  # fmt: skip
 _LONGEST = 400
 
 

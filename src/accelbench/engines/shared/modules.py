@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -27,6 +28,7 @@ DTYPES = {
     "amp-bf16": torch.float32,
     "int8": torch.float32,  # what is not quantised stays whole
 }
+T = TypeVar("T")
 
 
 class ModuleSession(EngineSession):
@@ -68,6 +70,16 @@ class ModuleSession(EngineSession):
 
     def _around(self) -> AbstractContextManager[None]:
         raise NotImplementedError
+
+    def _whole_step(self, inputs: Any) -> None:
+        """Make a step, which is done when this returns."""
+        raise NotImplementedError
+
+    def _recorded(self, inputs: Any, record: Callable[[Callable[[], None]], T]) -> T:
+        with self._around():
+            found = record(partial(self._whole_step, inputs))
+            self._procedure.drain()
+        return found
 
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
         values: Mapping[str, Any] = self._procedure.weight_values(most, draw)

@@ -14,7 +14,8 @@ from accelbench.core.errors import setting_up
 from accelbench.hardware.doctor.world import Finding, Health, World
 
 _NAME = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;\s*(.*))?$")
-_EXTRA = re.compile(r"^extra\s*==\s*['\"]([^'\"]+)['\"]$")
+#: The marker that an extra is, alone or behind another one.
+_EXTRA = re.compile(r"^(?:\(?(?P<rest>.*?)\)?\s+and\s+)?extra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]$")
 _CLAUSE = re.compile(r"^(===|==|!=|>=|<=|~=|>|<)\s*([0-9][\w.+!-]*?)(\.\*)?$")
 _RELEASE = re.compile(r"^v?(\d+(?:\.\d+)*)((?:[._-]?(?:a|b|c|rc|alpha|beta|dev|pre)[\d.]*)?)")
 
@@ -26,7 +27,11 @@ class Requirement:
     name: str
     spec: str
     extra: str = ""  # the extra that asks for it
-    conditional: bool = False  # another marker stands before it, which is not judged
+    marker: str = ""  # another one that stands before it, which is not judged
+
+    @property
+    def conditional(self) -> bool:
+        return bool(self.marker)
 
 
 def parse(text: str) -> Requirement | None:
@@ -35,9 +40,9 @@ def parse(text: str) -> Requirement | None:
     if match is None:
         return None
     name, spec, marker = match.group(1), match.group(2).strip(), (match.group(3) or "").strip()
-    extra = _EXTRA.match(marker)
-    named = normal(name)
-    return Requirement(named, spec, extra.group(1) if extra else "", bool(marker) and not extra)
+    asked = _EXTRA.match(marker)
+    extra, marker = (asked["extra"], asked["rest"] or "") if asked else ("", marker)
+    return Requirement(normal(name), spec, extra, marker)
 
 
 def normal(name: str) -> str:

@@ -22,13 +22,11 @@ from accelbench.models.own import OwnModels, describe, refusal
 
 #: Modes of pooling in the order in which their results are joined, by the key of old configs.
 POOLING = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
+    "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+    "pooling_mode_weightedmean_tokens": "weightedmean", "pooling_mode_lasttoken": "lasttoken",
+}  # fmt: skip
 #: Activations of a dense layer, as torch.nn calls them.
 ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid")
 

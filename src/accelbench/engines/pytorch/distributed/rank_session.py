@@ -40,17 +40,14 @@ _US = 1e3  # in a millisecond
 
 
 def communication(step: Callable[[], Any], steps: int, place: TorchPlace) -> dict[str, Any]:
-    """Return what collectives take of a step by torch.profiler, in mean milliseconds."""
+    """Return what collectives take of a step by torch.profiler, in mean milliseconds.
+
+    A step is done when it returns.
+    """
     device = place.device.type != "cpu"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device else [])]
-
-    def done() -> None:
-        step()
-        if place.synchronize is not None:
-            place.synchronize()
-
     with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
-        times = walls(MonotonicClock(), steps, done)
+        times = walls(MonotonicClock(), steps, step)
     share = shared(_spans(profiler.events(), device))
     return share.of_step(steps, sum(times) / steps / 1e6, _US)
 
@@ -268,10 +265,7 @@ class RankSession(PytorchSession):
         return super().without_dropout()
 
     def communication(self, inputs: Any, steps: int) -> dict[str, Any]:
-        with self._around():
-            found = communication(lambda: self._procedure.step(inputs), steps, self._place)
-            self._procedure.drain()
-        return found
+        return self._recorded(inputs, lambda step: communication(step, steps, self._place))
 
     def gradients(self, inputs: Any) -> dict[str, Any]:
         procedure = self._procedure
