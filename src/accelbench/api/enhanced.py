@@ -498,7 +498,7 @@ class EnhancedHardwareBenchmarkRunner:
         request = wanted.request(models)
         if not wanted.chosen:
             return expand.plan_for(request, inventory, runtimes), []
-        from accelbench.recommend.answer.local_selector import LocalSelector
+        from accelbench.recommend.selector import LocalSelector
 
         allowed = _allowed(inventory, wanted.available_hardware)
         here = LocalSelector(self.selector, allowed, getattr(self.selector, "database", None))
