@@ -49,7 +49,6 @@ class StoreQuestion:
     machine: str | None
 
     def drawn(self, chart: str) -> DrawnChart:
-        """A chart of it, as `accelbench plot` draws it."""
         from accelbench.present.chart_data import subject_in
 
         return drawn_chart(
@@ -130,7 +129,6 @@ class TableLines(Sequence[Line]):
         return frame_of(self.lines)
 
     def drawn(self, chart: str) -> DrawnChart:
-        """A chart of what they are of."""
         if self.asked is None:
             raise UsageError(
                 "These lines are of no store, and no chart is drawn of them.",

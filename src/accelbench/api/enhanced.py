@@ -97,7 +97,6 @@ class BenchmarkRequest:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
         self._check_places()
         self._check_words()
         self._check_amounts()

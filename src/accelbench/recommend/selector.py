@@ -369,12 +369,10 @@ class HardwareSelector:
 
     @property
     def database(self) -> Database | None:
-        """The store; None if nothing was measured."""
         return self._knows.database
 
     @property
     def hardware_types(self) -> list[str]:
-        """Every platform, browsers included."""
         return self._knows.platforms(self.config)
 
     @property

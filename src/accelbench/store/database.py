@@ -228,7 +228,6 @@ class Database:
 
     @property
     def begun(self) -> bool:
-        """Whether it has been made."""
         return exists(self.path)
 
     @property
@@ -255,7 +254,6 @@ class Database:
         return None
 
     def fill(self) -> FilledRows:
-        """Bring in what runs left in the journals."""
         return filling.ingest(
             self.path, self.journals, files=self.files, retry_seconds=self.retry_seconds
         )
@@ -330,7 +328,6 @@ class Database:
             return copy(con, results_query(con, where, params, samples=samples, runs=runs), path)
 
     def status(self) -> dict[str, object]:
-        """Return the contents of the database as plain JSON values."""
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             report = {
                 "database": str(self.path),

@@ -78,7 +78,6 @@ class FolderPlace:
 
     @property
     def name(self) -> str:
-        """Its name for people."""
         return str(self.folder)
 
     def names(self, folder: str) -> list[str]:
@@ -257,7 +256,6 @@ def _read(con: DuckDBPyConnection, folder: str, source: str, lake: str) -> int:
 def _readable(
     con: DuckDBPyConnection, files: Mapping[str, Mapping[str, Path]], lake: str, mirror: Path
 ) -> Iterator[None]:
-    """Explain errors in files of a lake, with their names."""
     import duckdb
 
     try:
@@ -523,7 +521,6 @@ class Lake(Database):
         return stem if wrote else ""
 
     def _take(self) -> FilledRows:
-        """Bring in the lake's files that this mirror has not seen."""
         manifests = self._manifests()
         with connect(self.path, write=True, apart=True) as con, temporary_folder() as scratch:
             con.execute(_OWN)
@@ -585,7 +582,6 @@ def _note_files(con: DuckDBPyConnection, names: Sequence[str]) -> None:
 
 
 def _note_sent(con: DuckDBPyConnection) -> None:
-    """Note that the lake has all that the mirror holds now."""
     # Counted, since rows that are not committed yet have row ids of their own.
     for folder, (table, *_) in TABLES.items():
         con.execute(f"INSERT INTO lake_sent SELECT ?, count(*) FROM {table}", [folder])  # noqa: S608

@@ -188,7 +188,6 @@ class _Shown:
         return self.output is not None or self.as_json
 
     def picture(self, draw: Callable[[], Picture | None]) -> None:
-        """Draw and write it, where a file is named for it."""
         if self.plot is None:
             return
         picture = draw()

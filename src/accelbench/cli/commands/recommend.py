@@ -184,7 +184,6 @@ def _found(
 
 
 def _names(values: list[str]) -> tuple[str, ...]:
-    """Platforms and devices, `gpu` as those that it stands for."""
     return tuple(name for word in hardware_words(values) for name in _of_gpus(word))
 
 

@@ -291,7 +291,6 @@ def _is_levels(column: _Column) -> bool:
 
 
 def _bare(cell: str) -> str:
-    """Return a cell without marks and emphasis."""
     text = cell.lower().replace("\ufe0f", "")
     for mark in (*_YES, *_NO, *_SOSO, "*", "`"):
         text = text.replace(mark, " ")
