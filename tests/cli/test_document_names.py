@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from accelbench.cli import main as program
-from accelbench.cli.arguments.lists import command_for_option, command_for_script
+from accelbench.cli.arguments.shared_options import command_for_option, command_for_script
 from accelbench.cli.main import COMMANDS
 from accelbench.core.errors import EXIT_USAGE
 

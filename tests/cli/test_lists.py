@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench.cli.arguments.lists import joined
+from accelbench.cli.arguments.shared_options import joined
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import LARGEST, numbers, seconds, words
 from accelbench.core.precision import PRECISIONS

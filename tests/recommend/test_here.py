@@ -10,8 +10,7 @@ import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent, Device
-from accelbench.recommend.answer.local_selector import LocalSelector
-from accelbench.recommend.selector import HardwareSelector
+from accelbench.recommend.selector import HardwareSelector, LocalSelector
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

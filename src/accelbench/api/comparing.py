@@ -28,25 +28,16 @@ Numbers = Sequence[int] | int
 
 
 class StoredFilters(TypedDict, total=False):
-    """Which results of a store are meant; without a filter, all of its kind.
+    """Which results of a store are meant; without a filter, all of its kind."""
 
-    Attributes:
-        db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
-        hardware: platforms.
-        framework: engines.
-        precision: precisions.
-        batch_sizes: items of a step.
-        mode: inference, training.
-        machine: a host name, an id or a source; else that of the newest result.
-    """
-
+    #: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
     db: str | os.PathLike[str] | None
-    hardware: Words
-    framework: Words
-    precision: Words
-    batch_sizes: Numbers
-    mode: Words
-    machine: str | None
+    hardware: Words  # platforms
+    framework: Words  # engines
+    precision: Words  # precisions
+    batch_sizes: Numbers  # items of a step
+    mode: Words  # inference, training
+    machine: str | None  # a host name, an id or a source; else that of the newest result
 
 
 @dataclass(frozen=True)
@@ -58,7 +49,6 @@ class StoreQuestion:
     machine: str | None
 
     def drawn(self, chart: str) -> DrawnChart:
-        """A chart of it, as `accelbench plot` draws it."""
         from accelbench.present.chart_data import subject_in
 
         return drawn_chart(
@@ -139,7 +129,6 @@ class TableLines(Sequence[Line]):
         return frame_of(self.lines)
 
     def drawn(self, chart: str) -> DrawnChart:
-        """A chart of what they are of."""
         if self.asked is None:
             raise UsageError(
                 "These lines are of no store, and no chart is drawn of them.",

@@ -97,7 +97,6 @@ class BenchmarkRequest:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
         self._check_places()
         self._check_words()
         self._check_amounts()
@@ -498,7 +497,7 @@ class EnhancedHardwareBenchmarkRunner:
         request = wanted.request(models)
         if not wanted.chosen:
             return expand.plan_for(request, inventory, runtimes), []
-        from accelbench.recommend.answer.local_selector import LocalSelector
+        from accelbench.recommend.selector import LocalSelector
 
         allowed = _allowed(inventory, wanted.available_hardware)
         here = LocalSelector(self.selector, allowed, getattr(self.selector, "database", None))

@@ -39,19 +39,14 @@ _NESTED = ("samples", "sampling")
 
 @dataclass(frozen=True)
 class Result:
-    """The results of one run, one for each case and launch.
+    """The results of one run, one for each case and launch."""
 
-    Attributes:
-        run_id: Of the run.
-        rows: Each result by the columns of the store, with its `samples` in nanoseconds by phase.
-        environment: What the machine was, when it began.
-        isolated: Whether it was measured in fresh processes.
-    """
-
-    run_id: str
+    run_id: str  # Of the run
+    #: Each result by the columns of the store, with its `samples` in nanoseconds by phase
     rows: Sequence[Mapping[str, Any]]
+    #: What the machine was, when it began
     environment: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    isolated: bool = True
+    isolated: bool = True  # Whether it was measured in fresh processes
 
     @property
     def ok(self) -> bool:
@@ -191,15 +186,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class StoredTable:
-    """Stored results, one a row.
+    """Stored results, one a row."""
 
-    Attributes:
-        rows: each result by the columns of the store.
-        sorted_by: the column that they are in the order of.
-    """
-
-    rows: Sequence[Row]
-    sorted_by: str = "started_at"
+    rows: Sequence[Row]  # each result by the columns of the store
+    sorted_by: str = "started_at"  # the column that they are in the order of
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -26,44 +26,7 @@ from accelbench.models.code_models.example import batch_of
 from accelbench.models.code_models.loading import EXAMPLE, LIVE_OBJECT, SUFFIX, is_owners
 
 #: What makes the object again: run in each worker, as any code of its owner's.
-_SOURCE = '''"""Makes an object that accelbench.benchmark() was given. Of sources {sources}."""
-
-import hashlib
-import importlib.util
-import json
-import pickle
-import sys
-from pathlib import Path
-
-DIGEST = {digest!r}
-PLACES = json.loads(Path(__file__).with_name("places.json").read_text(encoding="utf-8"))
-sys.path += [place for place in PLACES["path"] if place not in sys.path]
-
-
-class Reader(pickle.Unpickler):
-    def find_class(self, module, name):
-        file = PLACES["files"].get(module)
-        if file is None:
-            return super().find_class(module, name)
-        called = "accelbench_script" if module == "__main__" else module
-        if called not in sys.modules:
-            spec = importlib.util.spec_from_file_location(called, file)
-            sys.modules[called] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(sys.modules[called])
-        found = sys.modules[called]
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found
-
-
-def make():
-    data = Path(__file__).with_name("object.pickle").read_bytes()
-    if hashlib.sha256(data).hexdigest() != DIGEST:
-        raise ValueError("object.pickle was changed")
-    import io
-
-    return Reader(io.BytesIO(data)).load()
-'''
+_SOURCE = Path(__file__).with_suffix(".py.txt").read_text(encoding="utf-8")
 
 
 def written(subject: Any, inputs: Any, folder: Path) -> str:

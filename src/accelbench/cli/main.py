@@ -21,8 +21,12 @@ import typer
 from typer.core import TyperCommand
 
 from accelbench import __version__
-from accelbench.cli.arguments.lists import NamedCommands, command_for_option, command_for_script
-from accelbench.cli.arguments.shared_options import help_of
+from accelbench.cli.arguments.shared_options import (
+    NamedCommands,
+    command_for_option,
+    command_for_script,
+    help_of,
+)
 from accelbench.cli.services.project_file import defaults_of, project_defaults
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,

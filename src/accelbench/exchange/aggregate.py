@@ -156,7 +156,6 @@ def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dic
 def _entry(
     rows: Sequence[Mapping[str, Any]], by_batch: Mapping[int, RunMeasurement]
 ) -> dict[str, Any]:
-    """Return what the results of one question show together."""
     first = rows[0]
     batches = [_batch(size, of) for size, of in sorted(by_batch.items())]
     # Nothing is the best by a time that is unusable.

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.axes import columns
-from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import plain
 from accelbench.exchange.result_file import result_file_name
-from accelbench.exchange.result_schema import property_of
+from accelbench.exchange.result_schema import schema_of
 from accelbench.exchange.writing import write_exactly, write_new
 from accelbench.store.files import REAL_FILES, Files
 
@@ -33,34 +32,6 @@ CASE_COLUMNS = (
     "provenance", "workarounds",
 )  # fmt: skip
 
-_OPERATOR: dict[str, Any] = {
-    "kind": {"description": "what it does, in the engine's word", "type": "string"},
-    "calls": {"description": "how often in one step", "type": "number", "exclusiveMinimum": 0},
-    "total_ms": {"description": "its own time in one step", "type": "number", "minimum": 0},
-    "share": {"description": "of the step's wall time", "type": "number", "minimum": 0},
-    "where": {"description": "the device, or the engine's word for it", "type": "string"},
-}
-_NAME = {"description": "a node's name, or the shapes it was called with", "type": "string"}
-_FOUND: dict[str, Any] = {
-    "why_not": {
-        "description": "why there is no profile; null where there is one",
-        "type": ["string", "null"],
-    },
-    "engine": {"description": "the engine and its version", "type": ["string", "null"]},
-    "profiler": {"description": "whose figures these are", "type": ["string", "null"]},
-    "steps": {"description": "how many steps were profiled", "type": ["integer", "null"]},
-    "wall_ms": {
-        "description": "one profiled step, the mean of them, with the profiler's cost",
-        "type": ["number", "null"],
-    },
-    "walls_ms": {"description": "each of them", "type": "array", "items": {"type": "number"}},
-    "explained": {
-        "description": "the share of the step that the operators add up to; more than 1 where"
-        " several ran at the same time",
-        "type": ["number", "null"],
-    },
-    "remark": {"description": "what these times are", "type": ["string", "null"]},
-}
 ABOUT = (
     "Taken under a profiler in a session of its own, after everything was measured. These times"
     " carry the profiler's cost and are never mixed with measured samples."
@@ -68,44 +39,8 @@ ABOUT = (
 
 
 def profile_schema() -> dict[str, Any]:
-    """Return the JSON Schema, draft 2020-12, of one case's profile."""
-    properties = {
-        **{name: property_of(BY_NAME[name]) for name in CASE_COLUMNS},
-        **_FOUND,
-        "kinds": _list("operators by what they do, the longest first", "kind"),
-        "operators": _list("every operator that took time, the longest first", "operator"),
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": SCHEMA_ID,
-        "title": "Where one step's time goes, by accelbench",
-        "type": "object",
-        "required": ["schema", "about", "profile"],
-        "properties": {
-            "schema": {"const": SCHEMA_ID},
-            "about": {"const": ABOUT},
-            "profile": {"$ref": "#/$defs/profile"},
-        },
-        "additionalProperties": False,
-        "$defs": {
-            "profile": _whole(properties),
-            "kind": _whole(_OPERATOR),
-            "operator": _whole({"name": _NAME, **_OPERATOR}),
-        },
-    }
-
-
-def _list(description: str, of: str) -> dict[str, Any]:
-    return {"description": description, "type": "array", "items": {"$ref": f"#/$defs/{of}"}}
-
-
-def _whole(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": list(properties),
-        "properties": properties,
-        "additionalProperties": False,
-    }
+    """Return the schema of one case's profile."""
+    return schema_of("profile", {"id": SCHEMA_ID, "about": ABOUT}, {"case": CASE_COLUMNS})
 
 
 def text() -> str:

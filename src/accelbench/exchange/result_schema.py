@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from accelbench.core.columns import COLUMNS, Column, Kind
+from accelbench.core.columns import BY_NAME, COLUMNS, Column, Kind
 
 SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:result:{SCHEMA_VERSION}"
@@ -22,52 +24,43 @@ _TYPES: dict[Kind, dict[str, Any]] = {
     "floats": {"type": ["array", "null"], "items": {"type": "number"}},
     "map": {"type": ["object", "null"], "additionalProperties": {"type": "number"}},
 }  # fmt: skip
-_SAMPLES = {
-    "description": "raw samples of each phase in nanoseconds, in the order they were taken",
-    "type": "object",
-    "additionalProperties": {"type": "array", "items": {"type": "integer"}},
-}
-_SAMPLING = {
-    "description": "of each phase how its samples were timed, and how many steps each covers",
-    "type": "object",
-    "additionalProperties": {
-        "type": "object",
-        "properties": {
-            "timing": {"type": "string"},
-            "steps": {"type": "array", "items": {"type": "integer"}},
-        },
-    },
-}
+
+
+def schema_of(
+    document: str, words: Mapping[str, Any], columns: Mapping[str, Iterable[str]]
+) -> dict[str, Any]:
+    """Return the JSON Schema, draft 2020-12, of a kind of document.
+
+    In its template, "@name" stands for one of `words`, as a property for those of `columns`, and
+    "@all" for the names of all properties beside it.
+    """
+    file = Path(__file__).parent / "schemas" / f"{document}.json"
+    schema: dict[str, Any] = _filled(json.loads(file.read_text(encoding="utf-8")), words, columns)
+    return schema
+
+
+def _filled(node: Any, words: Mapping[str, Any], columns: Mapping[str, Iterable[str]]) -> Any:
+    if isinstance(node, list):
+        return [_filled(entry, words, columns) for entry in node]
+    if isinstance(node, str):
+        return words.get(node.removeprefix("@"), node) if node.startswith("@") else node
+    if not isinstance(node, dict):
+        return node
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key.startswith("@"):
+            made |= {name: property_of(BY_NAME[name]) for name in columns[key[1:]]}
+        else:
+            made[key] = _filled(value, words, columns)
+    if made.get("required") == "@all":
+        made["required"] = list(made["properties"])
+    return made
 
 
 def result_schema() -> dict[str, Any]:
-    """Return the JSON Schema, draft 2020-12, of a document with results."""
-    properties = {column.name: property_of(column) for column in COLUMNS}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": SCHEMA_ID,
-        "title": "Results of accelbench",
-        "type": "object",
-        "required": ["schema", "results"],
-        "properties": {
-            "schema": {"const": SCHEMA_ID},
-            "run": {"description": "the run as it started", "type": "object"},
-            "runs": {
-                "description": "of an export: whose machine each run was on, and which commit",
-                "type": "object",
-                "additionalProperties": {"type": "object"},
-            },
-            "results": {"type": "array", "items": {"$ref": "#/$defs/result"}},
-        },
-        "$defs": {
-            "result": {
-                "type": "object",
-                "required": list(properties),
-                "properties": {**properties, "samples": _SAMPLES, "sampling": _SAMPLING},
-                "additionalProperties": False,
-            }
-        },
-    }
+    """Return the schema of a document with results."""
+    names = [column.name for column in COLUMNS]
+    return schema_of("result", {"id": SCHEMA_ID, "columns": names}, {"columns": names})
 
 
 def property_of(column: Column) -> dict[str, Any]:

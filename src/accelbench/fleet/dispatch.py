@@ -374,16 +374,13 @@ class Dispatcher:
     # -- events
 
     def nodes_known(self) -> None:
-        """Note that all nodes of the beginning have joined."""
         self._known = True
 
     def node_joined(self, offer: NodeOffer) -> None:
-        """Note a node that can measure."""
         self._offers[offer.node] = offer
         self._slots_of.clear()
 
     def node_lost(self, node: str, why: str, now: float) -> None:
-        """Note that a node is gone, with all that ran there."""
         self._offers.pop(node, None)
         self._slots_of.clear()
         for unit, flight in list(self._flights.items()):
@@ -404,13 +401,11 @@ class Dispatcher:
         return True
 
     def heard(self, unit: int, attempt: int, now: float) -> None:
-        """Note that a running unit reported something."""
         flight = self._flight(unit, attempt)
         if flight is not None:
             flight.heard = now
 
     def ended(self, unit: int, attempt: int) -> None:
-        """Note that every case of a unit has its results."""
         flight = self._flight(unit, attempt)
         if flight is not None:
             self._blame.pop(flight.node, None)
@@ -437,7 +432,6 @@ class Dispatcher:
     # -- what is to be done
 
     def due(self, now: float) -> list[Action]:
-        """Return everything to be done now, in order."""
         self._began = now if self._began is None else self._began
         self._end_hung(now)
         self._end_over_budget(now)
@@ -547,7 +541,6 @@ class Dispatcher:
             self._actions.append(GiveUp(unit, reason, why))
 
     def _tried(self, unit: int, reason: str, why: str, now: float) -> None:
-        """Try a unit again, or give it up after the last attempt."""
         self._failures[unit] = failures = self._failures.get(unit, 0) + 1
         if failures >= self._rules.attempts:
             times = "once" if failures == 1 else f"{failures} times"

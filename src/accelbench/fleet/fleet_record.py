@@ -146,7 +146,6 @@ class FleetRecord:
         self._left[unit] = set()
 
     def close(self, status: str) -> None:
-        """End the parts."""
         for run_id, part in self._parts.items():
             part.sink.append(finished_fact(run_id, status))
             part.sink.close()

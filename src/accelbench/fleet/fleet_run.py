@@ -214,7 +214,6 @@ class FleetRun:
             self._open[unit.need] += len(unit.keys(job.against)) * unit.launches
 
     def welcome(self, nodes: Iterable[FleetNode]) -> None:
-        """Take the nodes that are there at the beginning."""
         for node in nodes:
             self._joined(node)
         self._dispatcher.nodes_known()
@@ -350,7 +349,6 @@ class Pauses:
     _last: float = field(default_factory=time.monotonic)
 
     def __call__(self) -> None:
-        """Call it if the last call is long enough ago."""
         if time.monotonic() - self._last >= self.seconds:
             self.do()
             self._last = time.monotonic()

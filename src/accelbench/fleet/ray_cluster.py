@@ -129,7 +129,6 @@ class RayGroup:
         return measure.options(num_returns="streaming", **whole).remote(dict(task), tick, place)
 
     def failed(self, ready: Sequence[Any]) -> Exception | None:
-        """Return why a part ended before the unit did, or None."""
         for part in self.parts:
             if part in ready:
                 try:
@@ -140,7 +139,6 @@ class RayGroup:
         return None
 
     def end(self) -> None:
-        """End the parts of all nodes and release the nodes."""
         from ray.util import remove_placement_group
 
         parts, self.parts = self.parts, []
@@ -155,7 +153,6 @@ class RayGroup:
             _log.debug("ending a part", exc_info=error)
 
     def _in(self, number: int, bundle: Mapping[str, float]) -> dict[str, Any]:
-        """Return the options of a task in one of the bundles."""
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         own = {name: value for name, value in bundle.items() if name != "CPU"}
@@ -333,7 +330,6 @@ class RayCluster:
     # -- nodes
 
     def _look(self) -> None:
-        """Look for new and lost nodes every two seconds."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()

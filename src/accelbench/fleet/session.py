@@ -108,7 +108,6 @@ class StartedNode:
 
     @property
     def alive(self) -> list[psutil.Process]:
-        """Its processes that still run."""
         found = []
         for number, created in self.processes:
             with suppress(psutil.Error):

@@ -114,7 +114,7 @@ class BaselineQuestion:
     allow: tuple[str, ...] = ("weights",)
 
     def __post_init__(self) -> None:
-        from accelbench.cli.arguments.lists import refuse_threshold
+        from accelbench.cli.arguments.shared_options import refuse_threshold
 
         threshold: object = self.threshold
         plain = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)

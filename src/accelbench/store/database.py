@@ -73,7 +73,6 @@ class Database:
 
     @property
     def begun(self) -> bool:
-        """Whether it has been made."""
         return exists(self.path)
 
     @property
@@ -100,7 +99,6 @@ class Database:
         return None
 
     def fill(self) -> FilledRows:
-        """Bring in what runs left in the journals."""
         if not journals_in(self.journals):
             return FilledRows()
         from accelbench.store.ingest import ingest
@@ -179,7 +177,6 @@ class Database:
             return copy(con, results_query(con, where, params, samples=samples, runs=runs), path)
 
     def status(self) -> dict[str, object]:
-        """Return the contents of the database as plain JSON values."""
         from accelbench.store.ingest import contents, read_states, unfilled
 
         with connect(self.path, retry_seconds=self.retry_seconds) as con:

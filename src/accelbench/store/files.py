@@ -51,7 +51,6 @@ class Files:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY, 0o666)
 
     def open_append(self, path: Path) -> int:
-        """Open an existing file for appending."""
         return os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY)
 
     def write(self, fd: int, data: bytes) -> None:
@@ -61,7 +60,6 @@ class Files:
             view = view[os.write(fd, view) :]
 
     def truncate(self, fd: int, size: int) -> None:
-        """Cut the file to a size."""
         os.ftruncate(fd, size)
 
     def sync(self, fd: int) -> None:
@@ -69,7 +67,6 @@ class Files:
         os.fsync(fd)
 
     def close(self, fd: int) -> None:
-        """Close a file, which also releases its lock."""
         os.close(fd)
 
     def make_folder(self, path: Path) -> None:
@@ -99,7 +96,6 @@ class Files:
         os.link(old, new)
 
     def remove(self, path: Path) -> None:
-        """Remove a file's name, if it exists."""
         path.unlink(missing_ok=True)
 
 

@@ -42,7 +42,6 @@ class Samples:
 
     @property
     def sampling(self) -> dict[str, object]:
-        """How they were taken, as a body has it under "sampling"."""
         fields = {"timing": self.timing, "steps": self.steps}
         return {name: value for name, value in fields.items() if value is not None}
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import with_parameters
+from accelbench.cli.arguments.shared_options import SpacedLists, with_parameters
 from accelbench.core.axes import numbered
 from accelbench.core.nouns import LARGEST
 from accelbench.core.run_options import GROUPS, RunField, run_fields, size_field

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_beside, refuse_threshold
 from accelbench.cli.arguments.resolved_values import platforms, precisions
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
     DB,
     FILTERS,
+    SpacedLists,
+    allowed,
     parameters_of,
+    refuse_beside,
+    refuse_threshold,
     with_filters,
 )
 from accelbench.cli.services.against import exit_code

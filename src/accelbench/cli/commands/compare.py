@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists, allowed
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
     DB,
     FILTERS,
     MACHINE,
     RUN,
+    SpacedLists,
+    allowed,
     parameters_of,
     with_filters,
 )
@@ -49,19 +50,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 _COLUMNS = (
     *ASKED,
-    *(
-        "family",
-        "case_id",
-        "arm",
-        "series_key",
-        "run_id",
-        "launch",
-        "status",
-        "reason",
-        "provenance",
-        "emulated",
-        "started_at",
-    ),
+    *("family", "case_id", "arm", "series_key", "run_id", "launch", "status", "reason"),
+    *("provenance", "emulated", "started_at"),
     *TIMES,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
     *("verification", "verification_error"),

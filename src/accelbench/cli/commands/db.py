@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
+from accelbench.cli.arguments.shared_options import NamedCommands, SpacedLists
 from accelbench.cli.services.opening import advised, refuse_but_one
 from accelbench.cli.services.report_files import (
     TRACKER_NAMES,

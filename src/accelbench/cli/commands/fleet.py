@@ -18,8 +18,7 @@ from accelbench.cli.arguments.declared_options import (
     typed_options,
     with_run_options,
 )
-from accelbench.cli.arguments.lists import NamedCommands
-from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
+from accelbench.cli.arguments.shared_options import AS_JSON, NamedCommands, parameters_of
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
 from accelbench.core.nouns import counted, seconds
@@ -63,7 +62,7 @@ def run(
 
     Ends as accelbench run does.
     """
-    from accelbench.cli.arguments.lists import refuse_threshold
+    from accelbench.cli.arguments.shared_options import refuse_threshold
     from accelbench.cli.services import fleet_running, running
     from accelbench.cli.services.asked import asked_run
     from accelbench.fleet.dispatch import DispatchRules

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import parameters_of
+from accelbench.cli.arguments.shared_options import SpacedLists, parameters_of
 from accelbench.core.errors import (
     AccelbenchError,
     MissingExtraError,

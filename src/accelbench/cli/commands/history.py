@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import AS_JSON, DB, FILTERS, MACHINE, with_filters
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    DB,
+    FILTERS,
+    MACHINE,
+    SpacedLists,
+    with_filters,
+)
 from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import AS_JSON, DB, HARDWARE, parameters_of
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    DB,
+    HARDWARE,
+    SpacedLists,
+    parameters_of,
+)
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now

@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.declared_options import SIZES, with_numbered_sizes
-from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
-from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    SpacedLists,
+    parameters_of,
+    refuse_beside,
+)
 from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
@@ -115,7 +119,7 @@ def predict(
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
     _refuse_of_tables(graph_features, anchors, target)
-    from accelbench.cli.arguments.run_words import sizes_of
+    from accelbench.cli.arguments.resolved_values import sizes_of
     from accelbench.judge.filters import model_words
 
     named = [*model_words(models), *model_words(model_name)]
@@ -184,7 +188,6 @@ class _Shown:
         return self.output is not None or self.as_json
 
     def picture(self, draw: Callable[[], Picture | None]) -> None:
-        """Draw and write it, where a file is named for it."""
         if self.plot is None:
             return
         picture = draw()

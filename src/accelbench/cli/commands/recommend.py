@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
-from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    SpacedLists,
+    parameters_of,
+    refuse_beside,
+)
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.nouns import numbers, seconds
 from accelbench.core.precision import UNVERIFIED
@@ -180,7 +184,6 @@ def _found(
 
 
 def _names(values: list[str]) -> tuple[str, ...]:
-    """Platforms and devices, `gpu` as those that it stands for."""
     return tuple(name for word in hardware_words(values) for name in _of_gpus(word))
 
 
@@ -507,7 +510,7 @@ class Recommender:
 
     def _here(self) -> list[str]:
         from accelbench.hardware.detect import detect_all
-        from accelbench.recommend.answer.local_selector import LocalSelector
+        from accelbench.recommend.selector import LocalSelector
 
         browsers = self._question.get("deployment") == "browser"
         return LocalSelector(self.selector, detect_all(), self.selector.database).words(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import (
     DB,
     FILTERS,
     MACHINE,
     RUN,
+    SpacedLists,
     parameters_of,
     with_filters,
 )

@@ -66,8 +66,8 @@ def run(ctx: typer.Context, **typed: Any) -> None:
     or precision gave no result, or nothing was measured at all.
     """
     from accelbench.cli.arguments import resolved_values
-    from accelbench.cli.arguments.lists import refuse_threshold
-    from accelbench.cli.arguments.run_words import refuse_no_meeting
+    from accelbench.cli.arguments.resolved_values import refuse_no_meeting
+    from accelbench.cli.arguments.shared_options import refuse_threshold
     from accelbench.cli.services import running
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.asked import save as save_asked

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from accelbench.cli.arguments import resolved_values
 from accelbench.cli.arguments.declared_options import defaults
-from accelbench.cli.arguments.run_words import (
+from accelbench.cli.arguments.resolved_values import (
     WITH_RESUME,
     Typed,
     in_one_spelling,

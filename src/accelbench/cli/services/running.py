@@ -187,7 +187,7 @@ def prepare(
     def chosen(request: Request) -> Plan:
         if not is_automatic(request):
             return expand.plan_for(request, inventory, runtimes)
-        from accelbench.recommend.answer.local_selector import LocalSelector
+        from accelbench.recommend.selector import LocalSelector
 
         here = LocalSelector(selector_here(), inventory, selector_here().database)
         plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)

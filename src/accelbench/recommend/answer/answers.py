@@ -482,7 +482,6 @@ _AS_PREDICTED = (
 
 
 def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
-    """Return a prediction with the names of other results."""
     return {
         "latency": figures["latency_ms"],
         "figure": str(Statistic.MEDIAN),

@@ -82,7 +82,6 @@ class LimitSearch:
 
     @cached_property
     def unmeasured(self) -> list[str]:
-        """Candidates without an option."""
         known = {option.hardware for option in self.options}
         return [candidate.name for candidate in self.candidates if candidate.name not in known]
 
@@ -238,7 +237,6 @@ def _none(search: LimitSearch) -> str:
 
 
 def _unmeasurable(cases: Sequence[Words]) -> Iterator[str]:
-    """Yield the hardware that no command measures, by reason."""
     places: dict[str, list[str]] = {}
     for check in cases:
         places.setdefault(check["unmeasurable"], []).append(check["hardware"])

@@ -458,12 +458,10 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
 
 
 def _most(option: Option, rate: Rate) -> float:
-    """Return the rate by the middle of the latency."""
     return rate(option) * option.time / option.latency.middle
 
 
 def _tells(option: Option) -> bool:
-    """Return whether measuring an option would add something."""
     if {why.limit for why in option.why} == {"max_cost"} and option.cost is None:
         return False
     imported = option.row.get("provenance") == Provenance.IMPORTED
@@ -511,7 +509,6 @@ def _beyond(batch: int, takes: float) -> int:
 
 
 def _next_of(tried: Mapping[int, float], among: Sequence[int]) -> int | None:
-    """Return the middle one of the open batches."""
     most = largest(tried) or 0
     missed = min((b for b, takes in tried.items() if takes > 1.0 and b > most), default=None)
     open_ones = [

@@ -112,7 +112,6 @@ class Option:
 
     @property
     def throughput(self) -> float:
-        """The rate, by the slow end of an estimate."""
         return self.rate.middle if self.measured else self.rate.low
 
     def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, object]:

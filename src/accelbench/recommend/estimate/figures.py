@@ -51,7 +51,6 @@ class Bounds:
     def exact(value: float | None) -> Bounds | None: ...
     @staticmethod
     def exact(value: float | None) -> Bounds | None:
-        """Return the bounds of a measured value; None for None."""
         return None if value is None else Bounds(value, value, value)
 
 
@@ -287,7 +286,6 @@ def by_batches(batch: int, way: Sequence[EvidenceCell], count: Counted) -> Bound
 
 
 def _growth(near: int, batch: int, known: Mapping[int, float], count: Counted) -> float | None:
-    """Return the megabytes of one more item there."""
     if len(known) > 1:
         first, last = sorted(sorted(known, key=lambda size: (abs(size - batch), size))[:2])
         return (known[last] - known[first]) / (last - first)

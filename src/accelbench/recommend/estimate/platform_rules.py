@@ -6,14 +6,16 @@ are rated high, one is medium, less is low. Any result or estimate comes before 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from accelbench.core.devices import cards, title_of
 from accelbench.core.nouns import listed
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.protocols import RuntimeInfo
-from accelbench.core.vocabulary import Family, Mode, Provenance
+from accelbench.core.vocabulary import Mode, Provenance
 from accelbench.recommend.query.query import GENERATING, Query
 
 #: A size that only a forward pass has.
@@ -104,7 +106,6 @@ LEANING: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 _UNKNOWN = MEDIUM
 
 _ALL: tuple[str, ...] = ()
-_TEXT, _SEEN = (Family.TEXT_GENERATION,), (Family.EMBEDDING, Family.VISION)
 _INFERENCE, _TRAINING = Mode.INFERENCE.value, Mode.TRAINING.value
 
 
@@ -146,46 +147,8 @@ class RuleSubject:
         return LEANING[importance[rule.leans_on]] if rule.leans_on else 1.0
 
 
-RULES = (
-    Rule("cpu", 1, "it is everywhere, for development and testing too"),
-    Rule(
-        "cpu", 1, "small models with low latency requirements",
-        sizes=("small",), batches=("small",), mode=_INFERENCE,
-    ),
-    Rule("cpu", -1, "larger models gain more elsewhere", sizes=("large",), leans_on="size"),
-    Rule("cpu", -1, "small batches suit it", batches=("large",), leans_on="batch"),
-    Rule("cpu", -1, "training wants an accelerator", mode=_TRAINING),
-    Rule("cuda", 2, "the widest support of all accelerators"),
-    Rule("cuda", 1, "large language models", _TEXT, sizes=("large",), leans_on="size"),
-    Rule("cuda", 1, "high-throughput batch processing", batches=("large",), leans_on="batch"),
-    Rule("cuda", 1, "training and fine-tuning", mode=_TRAINING),
-    Rule("rocm", 1, "an alternative to CUDA"),
-    Rule("rocm", 1, "batch processing, as with CUDA", batches=("large",), leans_on="batch"),
-    Rule("rocm", 0.5, "medium to large models", sizes=("medium", "large"), leans_on="size"),
-    Rule("rocm", 1, "training with compatible frameworks", mode=_TRAINING),
-    Rule("mps", 1, "Mac-based deployment"),
-    Rule("mps", 1, "medium-sized models", sizes=("medium",)),
-    Rule("mps", -1, "large models want more memory and speed", sizes=("large",), leans_on="size"),
-    Rule("openvino", 1, "it optimises for Intel's CPUs and GPUs"),
-    Rule("openvino", 1, "vision models", (Family.VISION,)),
-    Rule("openvino", -1, "large models gain more elsewhere", sizes=("large",), leans_on="size"),
-    Rule("qnn", 1, "power-efficient inference on the device itself"),
-    Rule("qnn", -1, "large models do not fit such devices", sizes=("large",), leans_on="size"),
-    Rule("qnn", -1, "small batches suit such devices", batches=("large",), leans_on="batch"),
-    Rule("webnn", 0, "browser-based deployment"),
-    Rule("webnn", 2, "embedding and vision tasks", _SEEN),
-    # Only for what suits a page: a rule must not recommend generating texts in one.
-    Rule("webnn", 1, "small to medium models", _SEEN, ("small", "medium"), leans_on="size"),
-    Rule("webnn", -1, "a page holds no large models", sizes=("large",), leans_on="size"),
-    Rule("webnn", -1, "a page works on small batches", batches=("large",), leans_on="batch"),
-    Rule("webgpu", 1, "GPU acceleration in web applications"),
-    Rule("webgpu", -1, "a page holds no large models", sizes=("large",), leans_on="size"),
-    Rule("webgpu", -1, "a page works on small batches", batches=("large",), leans_on="batch"),
-    Rule("wasm", 0, "the browser's fallback: it runs on the CPU"),
-    Rule("tpu", 1, "an accelerator for large batches and training"),
-    Rule("tpu", 1, "large batches", batches=("large",), leans_on="batch"),
-    Rule("tpu", 1, "training", mode=_TRAINING),
-)  # fmt: skip
+_FILE = Path(__file__).with_suffix(".toml")
+RULES = tuple(Rule(**rule) for rule in tomllib.loads(_FILE.read_text(encoding="utf-8"))["rules"])
 
 
 @dataclass(frozen=True)

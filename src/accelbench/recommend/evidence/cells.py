@@ -178,12 +178,10 @@ class EvidenceCell(EvidenceAttempt):
 
     @property
     def timed(self) -> bool:
-        """Whether the time of a step and its batch are known."""
         return bool(self.latencies) and self.row.get("batch_size") is not None
 
     @cached_property
     def exact(self) -> bool:
-        """Whether it counts if no precision is named."""
         return is_exact(self.row)
 
     @property
@@ -192,7 +190,6 @@ class EvidenceCell(EvidenceAttempt):
         return self.row.get("provenance") == "imported"
 
     def facts(self) -> dict[str, object]:
-        """Return what was measured, where and by whom, for JSON."""
         names = ("runtime", "precision", "engine_version", "batch_size", "provenance", "source")
         return {
             "device": self.row.get("device_name"),
@@ -420,7 +417,6 @@ class Failure(EvidenceAttempt):
 
     @property
     def reason(self) -> str:
-        """The reason in a word."""
         known = str(self.row.get("reason") or "")
         return known or (
             _WRONG_OUTPUTS if self.has_wrong_outputs else str(self.row.get("status") or "")
@@ -428,7 +424,6 @@ class Failure(EvidenceAttempt):
 
     @property
     def has_wrong_outputs(self) -> bool:
-        """Whether it ran, and its outputs were wrong."""
         return self.row.get("status") == Status.OK or self.row.get("reason") == _WRONG_OUTPUTS
 
     @property
@@ -480,7 +475,6 @@ class Failure(EvidenceAttempt):
 
     @property
     def engine(self) -> str | None:
-        """The engine that failed; None if it is not recorded."""
         return self.row.get("runtime")
 
     def is_of_engine(self, precisions: Sequence[str]) -> bool:

@@ -177,7 +177,6 @@ class OtherMeasurement:
 
     @cached_property
     def best(self) -> EvidenceCell:
-        """The cell with the highest rate of a device."""
         return min(self.cells, key=lambda cell: (-_pace(cell), cell.order))
 
     def to_dict(self) -> dict[str, object]:
@@ -358,7 +357,6 @@ class ModelEvidence:
 
     @property
     def circumstances(self) -> dict[str, object]:
-        """The context without the sizes."""
         return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
 
     def otherwise(self, candidate: Candidate) -> list[OtherMeasurement]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import NoReturn, TypedDict
+from typing import Any, NoReturn, TypedDict, cast
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, parse
@@ -58,42 +59,15 @@ class Config(TypedDict):
     compatibility: dict[str, dict[str, PlatformEntry]]
 
 
+_FILE = Path(__file__).with_name("config_defaults.toml")
+_GIVEN: Any = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 #: The factors are 1: only users know what their machines cost.
-DEFAULTS: Config = {
-    "selection_criteria": {
-        "inference": {
-            "latency_weight": 0.4,
-            "throughput_weight": 0.3,
-            "memory_weight": 0.2,
-            "compatibility_weight": 0.1,
-        },
-        "training": {
-            "throughput_weight": 0.4,
-            "convergence_weight": 0.3,
-            "memory_weight": 0.2,
-            "compatibility_weight": 0.1,
-        },
-    },
-    # The first two are the documents', the others follow from how the models are used.
-    "model_families": {
-        "embedding": {"batch_size_importance": "medium", "model_size_importance": "low"},
-        "text_generation": {"batch_size_importance": "low", "model_size_importance": "high"},
-        "vision": {"batch_size_importance": "high", "model_size_importance": "medium"},
-        "audio": {"batch_size_importance": "medium", "model_size_importance": "medium"},
-        "multimodal": {"batch_size_importance": "medium", "model_size_importance": "high"},
-    },
-    "hardware_preferences": {name: dict.fromkeys(FACTORS, 1.0) for name in HARDWARE},
-    "batch_size_thresholds": {"small": 1, "medium": 8, "large": 32},
-    "model_size_categories": {
-        "small": 100_000_000,
-        "medium": 1_000_000_000,
-        "large": 10_000_000_000,
-    },
-    "fallback_order": [
-        *("cuda", "rocm", "tpu", "mps", "openvino", "webnn", "webgpu", "qnn", "wasm", "cpu")
-    ],
-    "compatibility": {},
-}
+_PREFERENCES = {name: dict.fromkeys(FACTORS, 1.0) for name in HARDWARE}
+DEFAULTS = cast(
+    "Config",
+    {name: _GIVEN[name] for name in Config.__annotations__}
+    | {"hardware_preferences": _PREFERENCES},
+)
 
 
 def defaults() -> Config:

@@ -101,7 +101,6 @@ class Query:
         return tuple(dict.fromkeys(name for name in ids if name)) or ("",)
 
     def takes(self, stored: str | None) -> bool:
-        """Return whether results in a stored precision answer."""
         return not self.precisions or stored in self.precisions
 
     def to_dict(self) -> dict[str, object]:
@@ -134,7 +133,6 @@ class RawQuery:
     parameters: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a model without a name to look it up by."""
         validation.word("model_name", self.model, advice='Use "bert-tiny", or leave it out.')
 
     @property

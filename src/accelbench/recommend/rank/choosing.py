@@ -498,7 +498,6 @@ class Choice:
 
     @property
     def compared(self) -> Sequence[str]:
-        """The candidates with a result or an estimate."""
         return [candidate.name for candidate in self.ranked if candidate.figure is not None]
 
 

@@ -8,6 +8,7 @@ hardware, and in a named file columns in which every cell is a level.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -152,33 +153,12 @@ _RUNS = frozenset({"yes", "supported", "not verified", "not sure", "compatible, 
 _DOES_NOT = frozenset({"no", "none", "not supported", "unsupported"})
 _SILENT = frozenset({"", "n/a", "na", "-", "–", "—", "?", "unknown", "untested"})
 
-#: Names that tables have for the documents' families.
-_FAMILIES = {
-    "text": Family.TEXT_GENERATION.value,
-    "textgeneration": Family.TEXT_GENERATION.value,
-    "generation": Family.TEXT_GENERATION.value,
-    "language": Family.TEXT_GENERATION.value,
-    "llm": Family.TEXT_GENERATION.value,
-    "llms": Family.TEXT_GENERATION.value,
-    "embeddings": Family.EMBEDDING.value,
-    "textembedding": Family.EMBEDDING.value,
-    "textembeddings": Family.EMBEDDING.value,
-    "speech": Family.AUDIO.value,
+_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FAMILIES: dict[str, str] = {
+    **_NAMES["families"],
     **{family.value.replace("_", ""): family.value for family in FAMILIES},
 }
-#: Words that name a platform by its maker or library, if no word is a platform's own name.
-_MAKERS = {
-    "amd": "rocm",
-    "radeon": "rocm",
-    "apple": "mps",
-    "metal": "mps",
-    "qualcomm": "qnn",
-    "snapdragon": "qnn",
-    "hexagon": "qnn",
-    "nvidia": "cuda",
-    "intel": "openvino",
-    "google": "tpu",
-}
+_MAKERS: dict[str, str] = _NAMES["makers"]
 
 
 @dataclass(frozen=True)
@@ -291,7 +271,6 @@ def _is_levels(column: _Column) -> bool:
 
 
 def _bare(cell: str) -> str:
-    """Return a cell without marks and emphasis."""
     text = cell.lower().replace("\ufe0f", "")
     for mark in (*_YES, *_NO, *_SOSO, "*", "`"):
         text = text.replace(mark, " ")

@@ -317,6 +317,5 @@ def _profiled(
 
 
 def _no(why: str | None) -> dict[str, Any]:
-    """Return an empty profile with the reason."""
     nothing = dict.fromkeys(("engine", "profiler", "steps", "wall_ms", "explained", "remark"))
     return {"why_not": why, **nothing, "walls_ms": [], "kinds": [], "operators": []}

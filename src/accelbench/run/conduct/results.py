@@ -247,7 +247,6 @@ def compose(
 
 
 def _uncounted(case: Case) -> dict[str, str]:
-    """Return why the work of a user's model is not known."""
     own = case.model.own
     why = "" if own is None else own.uncounted
     return dict.fromkeys(("flops", "bytes_moved"), why) if why else {}

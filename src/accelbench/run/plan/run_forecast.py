@@ -307,7 +307,6 @@ class SecondsRange:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the logarithm."""
         return math.log(max(self.high, 1e-9) / max(self.low, 1e-9)) / (2 * _NINE_IN_TEN)
 
 

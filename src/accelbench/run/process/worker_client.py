@@ -51,7 +51,6 @@ class Observer(Protocol):
         return
 
     def note(self, text: str) -> None:
-        """Hear something that the reader should know."""
         return
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
@@ -61,7 +60,6 @@ class Observer(Protocol):
         return
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
-        """Hear of a result that is already durable."""
         return
 
 

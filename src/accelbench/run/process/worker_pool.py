@@ -243,7 +243,6 @@ class WorkerPool:
         return self._templates[key]
 
     def begin_launch(self, number: int) -> None:
-        """Begin a launch with fresh templates."""
         # Forks of one template share its address layout, and with it its luck.
         if number > 1:
             self.retire_templates()

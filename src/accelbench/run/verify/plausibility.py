@@ -259,7 +259,6 @@ def _phases(columns: Columns, facts: KnownFacts) -> Found:
 
 
 def _phase_sums(columns: Columns, facts: KnownFacts) -> Found:
-    """Compare the sum of a step's parts with the slowest step."""
     longest = max((columns[name] for name in STEP if name in columns), default=None)
     for parts_of_step in PARTS[facts.case.mode.value] if longest is not None else ():
         names = [name for name in parts_of_step if name in columns]

@@ -53,7 +53,6 @@ class SelfCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing shows that the model is not real."""
         return self.inputs_matter is not False and self.weights_matter is not False
 
     @property

@@ -178,7 +178,6 @@ class WorkerMeter:
         self._sampler: MemorySampler | None = None
 
     def watch(self, session: Session) -> None:
-        """Count the device memory of this session from now on."""
         self._session = session
         if isinstance(session, OutOfProcess):
             self._host = session.host_memory
@@ -235,7 +234,6 @@ def _current(session: Session) -> Callable[[], int | None]:
 
 
 def _at_most(average: float | None, peak: float | None) -> float | None:
-    """Return the average, but no more than the peak."""
     # Samples are taken before the peak is reset, so they can be higher.
     return average if average is None or peak is None else min(average, peak)
 
