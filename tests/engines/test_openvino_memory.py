@@ -1,12 +1,7 @@
 """Memory of OpenVINO's units, by a core that has a GPU and an NPU."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
-from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import MIB
 from accelbench.engines.openvino.session import UnitMemory
 from accelbench.run.worker.worker import WorkerMeter
@@ -15,18 +10,12 @@ from accelbench.run.worker.worker import WorkerMeter
 class Core:
     """Tells what its plugins would."""
 
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-        self.gpu: Any = {
-            "cl_mem": 1,
-            "unknown": 0,
-            "usm_host": 50,
-            "usm_shared": 2,
-            "usm_device": 4,
-        }
-        self.npu: Any = 700
+    def __init__(self):
+        self.asked = []
+        self.gpu = {"cl_mem": 1, "unknown": 0, "usm_host": 50, "usm_shared": 2, "usm_device": 4}
+        self.npu = 700
 
-    def get_property(self, unit: str, name: str) -> Any:
+    def get_property(self, unit, name):
         self.asked.append((unit, name))
         known = {"GPU_MEMORY_STATISTICS": self.gpu, "NPU_DEVICE_ALLOC_MEM_SIZE": self.npu}[name]
         if isinstance(known, Exception):
@@ -96,13 +85,13 @@ def test_the_columns_have_what_was_sampled():
     memory = UnitMemory(core)
 
     class Sampled:
-        def device_memory(self) -> Any:
+        def device_memory(self):
             return memory.now("GPU")
 
-        def reset_memory(self) -> None:
+        def reset_memory(self):
             return None
 
-    session: Session = Sampled()
+    session = Sampled()
     meter = WorkerMeter()
     meter.watch(session)
     core.gpu = {"usm_device": 8 * MIB, "usm_host": 9 * MIB}
