@@ -137,12 +137,16 @@ def test_images_and_encoders_are_of_the_prefill_alone(name, part):
     assert len(seen) == 1
 
 
-def test_what_keeps_nothing_between_tokens_cannot_generate():
+def test_what_does_not_write_is_not_opened():
     module = build(find("bert-tiny"), seed=0)
     inputs = {"input_ids": torch.zeros(1, 3, dtype=torch.int64)}
     with pytest.raises(UnsupportedError) as caught, torch.inference_mode():
         Request(module, "decoder", inputs, 2).prefill()
     assert caught.value.reason == "no_cache"
+
+    asked = dataclasses.replace(case_of("gpt2-tiny", 4), model=find("bert-tiny"))
+    with pytest.raises(UnsupportedError):
+        PytorchRuntime().open(Job(asked, CPU))
 
 
 class Waiting:
@@ -200,7 +204,7 @@ def test_each_token_has_its_time_from_the_start_of_its_request():
     assert procedure.drain() == {}
 
 
-def test_a_step_takes_no_times_and_does_not_wait():
+def test_a_step_takes_no_times_and_nothing_is_left_of_a_failed_block():
     case, place = case_of("gpt2-tiny", 4), Waiting()
     procedure = Generate(case, opened(case, place))
     with procedure.around():
@@ -209,8 +213,6 @@ def test_a_step_takes_no_times_and_does_not_wait():
     assert left.tokens.shape == (2, 4)
     assert place.asked == place.waited == 0
 
-
-def test_of_a_block_that_failed_nothing_is_left():
     case, place = case_of("gpt2-tiny", 2), Waiting()
     procedure = Generate(case, opened(case, place))
     inputs = drawn(case.model, 2)
@@ -257,9 +259,3 @@ def test_a_session_generates_in_every_precision(precision):
         assert request[0] <= prefill
     assert session.outputs(inputs)["tokens"].shape == (2, 3)
     session.close()
-
-
-def test_a_model_that_writes_nothing_is_not_opened():
-    asked = dataclasses.replace(case_of("gpt2-tiny", 4), model=find("bert-tiny"))
-    with pytest.raises(UnsupportedError):
-        PytorchRuntime().open(Job(asked, CPU))

@@ -129,7 +129,7 @@ def test_dropout_draws_anew_at_each_place_and_with_each_key():
     np.testing.assert_array_equal(none, np.full((40, 40), 2.0))
 
 
-def test_the_module_s_weights_are_handed_over():
+def test_weights_keep_their_names_and_bits():
     module = nn.Linear(3, 2)
     kept = module.weight.detach().clone()
     weights = weights_of(module, Names.of(module))
@@ -137,8 +137,6 @@ def test_the_module_s_weights_are_handed_over():
     np.testing.assert_array_equal(weights["weight"], kept.numpy())
     assert module.weight.shape == kept.shape
 
-
-def test_narrow_types_keep_their_bits():
     for dtype in (torch.bfloat16, torch.float16):
         x = draw(5).to(dtype)
         np.testing.assert_array_equal(np.asarray(array(x), np.float32), x.float().numpy())
@@ -147,7 +145,7 @@ def test_narrow_types_keep_their_bits():
         assert str(found.dtype) == str(dtype).removeprefix("torch.")
 
 
-def test_an_operator_without_counterpart_is_named():
+def test_what_cannot_be_lowered_is_named():
     class Odd(nn.Module):
         def forward(self, x):
             return torch.special.bessel_j0(x)
@@ -158,8 +156,6 @@ def test_an_operator_without_counterpart_is_named():
     assert "bessel_j0" in caught.value.message
     assert caught.value.advice
 
-
-def test_a_branch_on_values_is_refused():
     class Branching(nn.Module):
         def forward(self, x):
             return x + 1 if x.sum() > 0 else x - 1

@@ -23,7 +23,7 @@ class Core:
         return known
 
 
-def test_a_gpu_s_buffers_are_counted_but_those_in_the_host_s_memory():
+def test_buffers_of_a_gpu_an_npu_and_a_cpu():
     core = Core()
     memory = UnitMemory(core)
     memory.begin("GPU.1")
@@ -32,8 +32,6 @@ def test_a_gpu_s_buffers_are_counted_but_those_in_the_host_s_memory():
     assert found.source == "openvino GPU_MEMORY_STATISTICS"
     assert {unit for unit, _ in core.asked} == {"GPU.1"}
 
-
-def test_of_an_npu_what_others_had_before_is_not_the_models():
     core = Core()
     memory = UnitMemory(core)
     memory.begin("NPU")
@@ -42,6 +40,13 @@ def test_of_an_npu_what_others_had_before_is_not_the_models():
     assert (found.current_bytes, found.source) == (300, "openvino NPU_DEVICE_ALLOC_MEM_SIZE")
     core.npu = 600  # others gave back what they had
     assert memory.now("NPU").current_bytes == 0
+
+    core = Core()
+    memory = UnitMemory(core)
+    memory.begin("CPU")
+    assert memory.now("CPU") is None
+    assert memory.now("AUTO") is None
+    assert core.asked == []
 
 
 @pytest.mark.parametrize("trouble", [RuntimeError("unsupported"), TypeError("no such type")])
@@ -52,15 +57,6 @@ def test_a_plugin_that_tells_nothing_leaves_it_unknown(trouble):
     for unit in ("GPU", "NPU"):
         memory.begin(unit)
         assert memory.now(unit) is None
-
-
-def test_a_cpu_is_not_asked():
-    core = Core()
-    memory = UnitMemory(core)
-    memory.begin("CPU")
-    assert memory.now("CPU") is None
-    assert memory.now("AUTO") is None
-    assert core.asked == []
 
 
 def test_a_session_tells_it_of_the_unit_that_it_runs_on():

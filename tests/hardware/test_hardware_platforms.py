@@ -1,7 +1,5 @@
 """openvino, qnn, tpu, directml and the browser's three from records."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import PackageNotFoundError
 

@@ -1,7 +1,5 @@
 """Every vendor's meters from records; what is absent comes back with its reason, never as 0."""
 
-from __future__ import annotations
-
 import os
 
 from gpu_records import H200, MI300X, RTX, RecordedAmdSmi, RecordedNvml

@@ -1,17 +1,12 @@
 """Training sessions that cheat in their timed steps only; none is ok and verified."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 import torch
 from lying import Lie
-from lying_training import Step, case_of, measured
+from lying_training import case_of, measured
 
 
-def cast_to_bf16(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def cast_to_bf16(honest, inputs):
     with torch.autocast("cpu", torch.bfloat16):
         return honest(inputs)
 
