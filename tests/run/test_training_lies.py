@@ -262,3 +262,13 @@ def test_looking_at_weights_takes_a_hundredth_of_the_time():
     found = measured(Lie(), iterations=300, kind=Slow)
     assert found["steps_verified"] == "ok"
     assert len(asked) < 12
+
+
+def cast_to_bf16(honest, inputs):
+    with torch.autocast("cpu", torch.bfloat16):
+        return honest(inputs)
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "sgd"}], ids=str)
+def test_products_in_bf16_in_timed_steps_are_not_fp32(options):
+    assert measured(Lie(step=cast_to_bf16), case_of(**options))["reason"] == "wrong_steps"
