@@ -139,7 +139,7 @@ class TestElementwise:
 
 
 class TestShapes:
-    def test_forms(self):
+    def test_dims_joins_stretches_and_padding(self):
         x = floats(2, 3, 4)
         check("permute.default", x, [-1, 0, 1])
         check("transpose.int", x, -1, 0)
@@ -354,7 +354,7 @@ class TestNorms:
 
 
 class TestChance:
-    def test_draws(self):
+    def test_dropout_makes_up_for_what_it_drops_and_needs_a_key(self):
         x, key = jax.numpy.ones((400, 50)), jax.random.key(0)
         found = np.asarray(OPS["aten.dropout.default"](x, 0.25, True, key=key))
         assert set(np.unique(found)) == {np.float32(0), np.float32(1 / 0.75)}

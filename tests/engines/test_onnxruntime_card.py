@@ -25,7 +25,7 @@ def test_what_it_takes_on_the_cpu(precision, kind):
     assert RUNTIME.wants(case) == ArtifactFormat(kind, static=False)
 
 
-def test_the_card():
+def test_the_card_has_providers_platforms_and_precisions():
     case = case_of("bert-tiny", "fp16", target="onnxruntime/cuda")
     assert RUNTIME.wants(case) == ArtifactFormat("onnx-fp16")
     assert serving("cuda") == PROVIDERS[1]

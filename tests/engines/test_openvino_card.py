@@ -36,7 +36,7 @@ def case(precision="fp32", **fields):
     return Case(find("bert-tiny"), target, precision, Shapes(2, sequence=16), **fields)
 
 
-def test_the_card():
+def test_the_card_has_units_properties_and_precisions():
     code = (
         "import sys, json\n"
         "from accelbench.engines.openvino import OpenvinoRuntime\n"

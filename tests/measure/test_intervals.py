@@ -44,7 +44,7 @@ def test_two_modes_that_take_turns_are_covered(n, least):
     assert coverage(map(median_interval, rows), truth) >= least
 
 
-def test_widths():
+def test_the_width_follows_samples_level_and_dependence():
     assert median_estimate(ar1(20_000, 0.75, 1)).effective == pytest.approx(20_000 / 7, rel=0.2)
     wild = ar1(2000, 0.75, 2)
     wild[::100] *= 1000  # hides from the mean how samples depend on each other, not from ranks

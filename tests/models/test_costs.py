@@ -215,7 +215,7 @@ def test_memory_of_training_by_its_options():
     assert needed(gradient_checkpointing=True) < needed()
 
 
-def test_polynomials():
+def test_polynomials_are_of_whole_numbers_and_undominated():
     points = {(b, x): b * x * (x - 1) // 2 for b in (1, 2) for x in (1, 2, 3)}
     with pytest.raises(InexactError):
         through((1, 2), (1, 2, 3), points)

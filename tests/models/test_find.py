@@ -129,7 +129,7 @@ def ids(**asked):
     return [spec.id for spec in choose(**asked)]
 
 
-def test_choosing():
+def test_models_are_chosen_by_name_category_set_and_limit():
     assert ids(models=["gpt2", "bert", "GPT-2"]) == ["gpt2", "bert-base"]
 
     everything = every_model()

@@ -49,7 +49,7 @@ class TestNames:
 
 
 class TestByHand:
-    def test_by_hand(self):
+    def test_losses_by_hand(self):
         loss = losses.classification({"logits": torch.zeros(3, 4)}, {"labels": torch.arange(3)})
         assert loss.item() == pytest.approx(math.log(4))
         logits = torch.tensor([[math.log(3.0), 0.0]])

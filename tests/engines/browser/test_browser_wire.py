@@ -77,7 +77,7 @@ def test_arrays_come_out_as_they_went_in(dtype, shape):
     same(arrays, {"x": some(dtype, shape)})
 
 
-def test_messages():
+def test_messages_keep_their_arrays_in_order():
     body, arrays = unpacked(packed({"id": 1, "what": "größer ↔"}, EVERY | EXTREMES))
     assert body == {"id": 1, "what": "größer ↔"}
     same(arrays, EVERY | EXTREMES)
