@@ -67,8 +67,6 @@ LONGEST = (
     "cli/test_recommend_limits.py",
     "cli/test_run_output.py",
     "run/test_fleet_ray.py",
-    "run/test_lies_work.py",
-    "run/test_lies_steps.py",
     "engines/test_ranks.py",
 )
 

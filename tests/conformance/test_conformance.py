@@ -3,8 +3,6 @@
 Browsers are asked in a file of their own: they take as long as all others together.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """A browser answers what every runtime answers. See suite.py for what it is asked with."""
 
-from __future__ import annotations
-
 import pytest
 from card_checks import CardChecks, read  # noqa: F401 - a fixture
 from session_checks import SessionChecks

@@ -1,21 +1,17 @@
 """Plugins that fail to import, that end the program or print: each is named, none takes it down."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from accelbench.core import plugins
 from accelbench.core.errors import EXIT_ENVIRONMENT
 from accelbench.core.plugins import ENGINES, HARDWARE, PluginError, load_all
-from accelbench.core.protocols import Inventory
 from accelbench.hardware.detect import Detected, detect, is_broken
 from accelbench.run.plan.expand import installed_runtimes, plan_for
 from accelbench.run.plan.request import Request
@@ -39,11 +35,11 @@ Install = Callable[..., None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+def install(tmp_path, monkeypatch):
     """Put a package with one plugin into a folder of packages."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def put(name: str, body: str, group: str = ENGINES) -> None:
+    def put(name, body, group=ENGINES):
         module = f"broken_{name}"
         about = tmp_path / f"{module}-1.dist-info"
         about.mkdir()
@@ -75,7 +71,7 @@ def test_naming_it_raises_its_own_error(install):
         plan_for(request, {}, installed_runtimes())
 
     install("exiting", BODIES["exiting"][0], HARDWARE)
-    nothing: Inventory = {}
+    nothing = {}
     request = Request(models=(), hardware=("exiting:1",))
     with pytest.raises(PluginError, match=r"broken-exiting.*SystemExit"):
         plan_for(request, nothing, {})
@@ -131,8 +127,4 @@ def test_a_command_goes_on_and_its_json_is_whole(install, tmp_path):
         env={**os.environ, "PYTHONPATH": path},
         check=True,
     )
-    assert set(json.loads(done.stdout)["broken_runtimes"]) == {
-        "raising",
-        "exiting",
-        "interrupting",
-    }
+    assert set(json.loads(done.stdout)["broken_runtimes"]) == {"raising", "exiting", "interrupting"}

@@ -1,7 +1,5 @@
 """What makes two questions one, and one question two."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -12,7 +10,7 @@ from accelbench.models.find import find
 from accelbench.models.inputs import settle
 
 
-def asked(name: str, mode: Mode = Mode.INFERENCE) -> Case:
+def asked(name, mode=Mode.INFERENCE):
     model = find(name)
     return Case(model, Target("pytorch", "cpu"), "fp32", settle(model, Shapes(1)), mode)
 

@@ -1,10 +1,7 @@
 """Asking a module in a process of its own: what it looks at may do anything there."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -24,7 +21,7 @@ os.write(1, b"\\naccelbench-answer: WHAT\\n")
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def module(tmp_path, monkeypatch):
     there = os.environ.get("PYTHONPATH")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), there))))
     return tmp_path / "module_asked.py"
@@ -53,7 +50,7 @@ time.sleep(600)
 """
 
 
-def is_gone(pid: int) -> bool:
+def is_gone(pid):
     try:
         process = psutil.Process(pid)
         psutil.wait_procs([process], timeout=30)

@@ -1,13 +1,9 @@
 """Devices of one name are told apart by their fingerprints, and only then."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from accelbench.core.devices import named_apart
 
 
-def card(mark: str | None, **more: Any) -> dict[str, Any]:
+def card(mark, **more):
     return {"hardware": "cuda", "device_name": "A card", "device_fingerprint": mark, **more}
 
 

@@ -1,10 +1,7 @@
 """How launches that failed change the others of their configuration."""
 
-from __future__ import annotations
-
 import itertools
 import random
-from typing import Any
 
 import duckdb
 import pytest
@@ -25,7 +22,7 @@ _COLUMNS = ("run_id", "case_id", "device_fingerprint", "arm", "model", "status",
 _SAID = ("verification", "quality")
 
 
-def launches(*statuses: str, **changes: Any) -> list[dict[str, Any]]:
+def launches(*statuses, **changes):
     """Of one configuration and run, each with a status; "wrong" ran, and its outputs are wrong."""
     wrong = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
     row = {"run_id": "r", "case_id": "c", "device_fingerprint": "d", "verification": "ok"}

@@ -1,7 +1,5 @@
 """Which figure a ratio is of, and that none is made of another kind."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.figures import (
@@ -73,22 +71,20 @@ def test_two_sides_are_timed_by_a_figure_that_both_have():
     assert times_by([samples], [images]) == (Statistic.MEDIAN, (8.0,))
 
 
-def test_a_mean_and_a_rate_are_one_figure_but_not_of_other_things():
+def test_ratios_are_of_one_figure_of_the_same_things():
     mean = row(latency_p50_ms=None)
     assert times_by([mean], [row(**RATE)]) == (Statistic.RATE, (9.0,))
     tokens = row(**RATE, throughput_unit="tokens/s")
     assert times_by([row(latency_p50_ms=None, throughput_unit="images/s")], [tokens]) is None
 
-
-def test_a_ratio_is_of_the_means_that_are_shown_where_rates_say_otherwise():
-    row = {
+    served = {
         "batch_size": 1,
         "latency_mean_ms": 10.0,
         "throughput": 60.0,
         "throughput_unit": "images/s",
     }
-    assert times_by([row]) == (Statistic.MEAN, (10.0,))
-    tokens = {**row, "throughput_unit": "tokens/s", "throughput": 500.0}
+    assert times_by([served]) == (Statistic.MEAN, (10.0,))
+    tokens = {**served, "throughput_unit": "tokens/s", "throughput": 500.0}
     assert times_by([tokens]) == (Statistic.MEAN, (2.0,))
 
 

@@ -1,12 +1,8 @@
 """Every file of JSON or YAML that a user hands in: nothing in one ends in a traceback."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,7 +35,7 @@ DOCUMENTS = {
 }
 
 
-def own_model(path: Path) -> Any:
+def own_model(path):
     """A models file beside the config of a model, which is what is wrong."""
     (path.parent / "m").mkdir()
     path.rename(path.parent / "m" / "config.json")
@@ -48,19 +44,19 @@ def own_model(path: Path) -> Any:
     return models_in(path.parent / "models.json")
 
 
-def folder_of_weights(path: Path) -> Any:
+def folder_of_weights(path):
     path.rename(path.parent / "config.json")
     return weights._read_config(path.parent)
 
 
-def cell(path: Path) -> Any:
+def cell(path):
     head = "result_id,case_id,model,hardware,runtime,status,provenance,options"
     text = path.read_text(errors="surrogateescape").replace('"', '""')
     path.write_text(f'{head}\nr,c,m,cpu,x,ok,imported,"{text or "{"}"\n', errors="surrogateescape")
     return read_import("csv", path)
 
 
-READERS: dict[str, Callable[[Path], Any]] = {
+READERS = {
     "choosing": read_config,
     "prices": read_prices,
     "models": models_in,

@@ -1,7 +1,5 @@
 """A job as plain JSON and back, and how runtimes of other packages read it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """JSON with comments: the same values as plain JSON, and errors that name the right line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -34,7 +32,7 @@ def test_any_text_is_either_json_or_told_with_a_line(text):
         assert found == json.loads(without_comments(text))
 
 
-def parsed(text: str) -> object:
+def parsed(text):
     """The value, or the error: any other kind of error ends the test."""
     try:
         return parse(text)

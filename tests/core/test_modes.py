@@ -1,7 +1,5 @@
 """A mode is one word everywhere, and refused in one sentence everywhere."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.cli.arguments.resolved_values import modes

@@ -1,7 +1,5 @@
 """A runtime's own options: how they are written, read, refused, and left out."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.engine_options import RuntimeOption, Setting, meant, on_purpose, written

@@ -11,9 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -132,7 +130,7 @@ signal.pause()
 class Parent:
     """A process that starts others, and waits."""
 
-    def __init__(self, name: str, doors: Doors, folder: Path) -> None:
+    def __init__(self, name, doors, folder):
         self.name, self._count, self._pids = name, doors.count, folder / "pids"
         self._pids.mkdir(parents=True)
         stubs = folder / "stubs"
@@ -160,12 +158,12 @@ class Parent:
             stdin=subprocess.DEVNULL,
         )
 
-    def ready(self) -> bool:
+    def ready(self):
         """Whether all that is to run does."""
         assert self._process.poll() is None, f"{self.name}: the parent has ended"
         return len(list(self._pids.iterdir())) >= self._count
 
-    def killed(self) -> list[psutil.Process]:
+    def killed(self):
         """Kill it, and it alone; whatever it had started, and what that had."""
         family = psutil.Process(self._process.pid).children(recursive=True)
         numbers = {one.pid for one in family}
@@ -173,12 +171,12 @@ class Parent:
         self.end()
         return family
 
-    def end(self) -> None:
+    def end(self):
         self._process.kill()
         self._process.wait()
 
 
-def gone(process: psutil.Process) -> bool:
+def gone(process):
     """Ended, though whoever adopted it may not have looked yet."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
@@ -186,7 +184,7 @@ def gone(process: psutil.Process) -> bool:
         return True
 
 
-def wait_for(what: Sequence[T], done: Callable[[T], bool], seconds: float) -> list[T]:
+def wait_for(what, done, seconds):
     """Those that were not done in that time."""
     deadline = time.monotonic() + seconds
     while left := [one for one in what if not done(one)]:

@@ -1,13 +1,11 @@
 """What a profile adds up to, from times written by hand."""
 
-from __future__ import annotations
-
 import pytest
 
-from accelbench.core.profile import Profile, Spent, by_kind, profiled
+from accelbench.core.profile import Spent, by_kind, profiled
 
 
-def example() -> Profile:
+def example():
     spent = [
         Spent("first", "MatMul", 3e6, where="cpu:0"),
         Spent("first", "MatMul", 5e6, where="cpu:0"),

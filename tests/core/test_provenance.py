@@ -1,7 +1,5 @@
 """Whose results may be compared with others."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.vocabulary import Provenance

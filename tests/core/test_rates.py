@@ -1,7 +1,5 @@
 """Units of throughput."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

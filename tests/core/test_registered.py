@@ -1,22 +1,18 @@
 """What packages register is read once, and again where a package has come."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from accelbench.core import plugins
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def read(monkeypatch):
     """The groups that were read from the packages' files."""
     plugins._registered.cache_clear()
-    groups: list[str] = []
+    groups = []
     real = plugins.entry_points
 
-    def entry_points(*, group: str) -> Any:
+    def entry_points(*, group):
         groups.append(group)
         return real(group=group)
 

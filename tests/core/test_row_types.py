@@ -1,7 +1,5 @@
 """The type of a result row is the registry's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from accelbench.core import row_types, rows

@@ -1,7 +1,5 @@
 """RunSpec: what its fields declare, and values that do not fit them."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.cli.arguments.declared_options import defaults

@@ -1,7 +1,5 @@
 """Cases, models and devices survive the way through JSON with their identities."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given, settings
@@ -10,12 +8,7 @@ from hypothesis import strategies as st
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Device
-from accelbench.core.serial import (
-    case_from_json,
-    case_to_json,
-    device_from_json,
-    device_to_json,
-)
+from accelbench.core.serial import case_from_json, case_to_json, device_from_json, device_to_json
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
 names = st.text(min_size=1, max_size=12)

@@ -1,7 +1,5 @@
 """The stack for signals: what a library put in its place and freed must not be left there."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -45,7 +43,7 @@ print(*heard)
 """
 
 
-def said(program: str) -> str:
+def said(program):
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )

@@ -1,7 +1,5 @@
 """Intervals and ranges as views show them: a range below five launches, nothing too wide."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.figures import (

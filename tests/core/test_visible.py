@@ -1,7 +1,5 @@
 """Text that is shown and never obeyed, for every kind of place that text goes to."""
 
-from __future__ import annotations
-
 import csv
 import io
 import unicodedata
@@ -87,19 +85,19 @@ def test_a_marked_cell_is_read_back(text):
 
 
 class _Words(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.tags: list[str] = []
+        self.tags = []
         self.said = ""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.said += data
 
 
-def _read(page: str) -> _Words:
+def _read(page):
     found = _Words()
     found.feed(page)
     found.close()

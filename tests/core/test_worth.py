@@ -1,14 +1,9 @@
 """Whether a figure may be judged by, and how its interval and its percentiles are told."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.figures import interval_text
-from accelbench.core.worth import (
-    percentile_text,
-    rough_column,
-)
+from accelbench.core.worth import percentile_text, rough_column
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import measured_together, measurement_of
 
@@ -16,7 +11,7 @@ ENDS = {"latency_p50_ms": 100.0, "latency_ci_low_ms": 99.0, "effective_sample_co
 GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
 
 
-def shown(value: float | None) -> str:
+def shown(value):
     return "no data" if value is None else f"{value:.3g}"
 
 

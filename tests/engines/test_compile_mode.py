@@ -1,20 +1,16 @@
 """`pytorch.compile_mode`: what torch.compile is told, and where it is refused."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 
-from accelbench.core.case import Case, Option, Shapes, Target
+from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.find import find
 
 
-def case(hardware: str = "cpu", **options: Option) -> Case:
+def case(hardware="cpu", **options):
     return Case(
         find("resnet-tiny"),
         Target("pytorch", hardware),
@@ -26,14 +22,14 @@ def case(hardware: str = "cpu", **options: Option) -> Case:
 
 @pytest.mark.parametrize("mode", [None, "max-autotune"])
 def test_torch_compile_is_told_the_mode(monkeypatch, mode):
-    told: list[dict[str, Any]] = []
+    told = []
 
-    def noted(module: Any, **how: Any) -> Any:
+    def noted(module, **how):
         told.append(how)
         return module
 
     monkeypatch.setattr(torch, "compile", noted)
-    more: dict[str, Option] = {} if mode is None else {"compile_mode": mode}
+    more = {} if mode is None else {"compile_mode": mode}
     asked = case(compile=True, **more)
     session = PytorchRuntime().open(Job(asked, Device("cpu", "cpu"), JobSettings(threads=1)))
     session.close()

@@ -1,17 +1,14 @@
 """What engines refuse before they are opened: one table of cases and codes for all cards."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import accelbench
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Device, Runtime
+from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.litert import LitertRuntime
@@ -24,7 +21,7 @@ from accelbench.engines.shared import refusals
 from accelbench.models.find import find
 from accelbench.models.inputs import settle
 
-ENGINES: dict[str, Runtime] = {
+ENGINES = {
     "pytorch": PytorchRuntime(), "jax": JaxRuntime(), "onnxruntime": OnnxruntimeRuntime(),
     "openvino": OpenvinoRuntime(), "qnn": QnnRuntime(), "litert": LitertRuntime(),
     "python": PythonRuntime(),
@@ -32,7 +29,7 @@ ENGINES: dict[str, Runtime] = {
 TRAIN, WRITE = "train", "write"
 
 #: Engine and hardware, model, precision, what is done, options; and the code, "" if it is taken.
-ASKED: list[tuple[str, str, str, str, dict[str, Any], str]] = [
+ASKED = [
     ("jax", "bert-tiny", "int8", "", {}, "precision"),
     ("jax", "bert-tiny", "amp-bf16", "", {}, "precision"),
     ("jax", "bert-tiny", "fp32", "", {"no-such-option": 1}, "option"),
@@ -111,7 +108,7 @@ ASKED: list[tuple[str, str, str, str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-def case_of(target: str, model: str, precision: str, what: str, options: dict[str, Any]) -> Case:
+def case_of(target, model, precision, what, options):
     engine, _, hardware = target.partition("/")
     spec = find("bert-tiny" if model == "untrained" else model)
     if model == "untrained":

@@ -1,14 +1,11 @@
 """The example's runtime, installed as a package of its own: measured, verified, in every table."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new-runtime"
 PIP_INSTALL = [sys.executable, "-m", "pip", "install", "--quiet"]
@@ -23,7 +20,7 @@ def test_a_runtime_of_another_package_is_one_as_any_other(tmp_path):
     path = os.pathsep.join(filter(None, (str(target), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "ACCELBENCH_CACHE": str(tmp_path / "cache")}
 
-    def said(*words: str) -> Any:
+    def said(*words):
         done = subprocess.run(
             [sys.executable, "-m", "accelbench", *words, "--json"],
             capture_output=True,

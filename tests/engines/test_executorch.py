@@ -1,11 +1,8 @@
 """ExecuTorch: what a program says of itself, and, where the engine is, what it computes."""
 
-from __future__ import annotations
-
 import json
 import struct
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +30,7 @@ ABSENT = pytest.mark.skipif(not HAS_ENGINE, reason="executorch, which runs .pte,
 WEIGHTS = 16 * 32 + 32 + 32 * 4 + 4
 
 
-def written(folder: Path, program: str = XNNPACK) -> Path:
+def written(folder, program=XNNPACK):
     path = folder / "net.pte"
     path.write_bytes(content(program))
     return path

@@ -1,9 +1,6 @@
 """A mixture of experts runs in the precision that is asked for, experts included."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -23,12 +20,12 @@ SPEC = find("mixtral-tiny")
 class Products(TorchDispatchMode):
     """The types of the operands of every matrix product."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.types: set[torch.dtype] = set()
+        self.types = set()
         self.grouped = False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func._schema.name.removeprefix("aten::")
         if name in ("linear", "mm", "_grouped_mm"):
             self.types |= {a.dtype for a in args[:2]}

@@ -1,11 +1,7 @@
 """Requests: the tokens that transformers would write, the cache in use, each token's time."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 import torch
@@ -13,7 +9,6 @@ from transformers import GenerationMixin
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
@@ -33,23 +28,23 @@ WRITERS = [
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
 
 
-def drawn(spec: ModelSpec, new_tokens: int, seed: int = 3) -> dict[str, torch.Tensor]:
+def drawn(spec, new_tokens, seed=3):
     arrays = make_inputs(spec, Shapes(2, new_tokens=new_tokens), seed)
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def kind(spec: ModelSpec) -> str:
+def kind(spec):
     return spec.generation.kind
 
 
-def case_of(name: str, new_tokens: int, **options: Any) -> Case:
+def case_of(name, new_tokens, **options):
     spec = find(name)
     shapes = settle(spec, Shapes(2, new_tokens=new_tokens))
     return Case(spec, Target("pytorch", "cpu"), "fp32", shapes, options=options)
@@ -98,11 +93,11 @@ def test_a_cached_token_is_that_of_reading_everything_again_masks_included():
     assert not torch.allclose(cached[0][0], other[0], atol=1e-3)
 
 
-def watched(module: torch.nn.Module) -> list[tuple[int, int]]:
+def watched(module):
     """Tokens read and positions with logits, for every call of a decoder."""
-    calls: list[tuple[int, int]] = []
+    calls = []
 
-    def note(_module: Any, _args: Any, fed: Mapping[str, Any], output: Any) -> None:
+    def note(_module, _args, fed, output):
         calls.append((fed["input_ids"].shape[1], output.logits.shape[1]))
 
     module.register_forward_hook(note, with_kwargs=True)
@@ -133,7 +128,7 @@ def test_the_prompt_is_read_once_and_only_one_position_has_logits(name):
 def test_images_and_encoders_are_of_the_prefill_alone(name, part):
     spec = find(name)
     module = build(spec, seed=0)
-    seen: list[None] = []
+    seen = []
     module.get_submodule(part).register_forward_hook(lambda *_: seen.append(None))
     with torch.inference_mode():
         request = Request(module, kind(spec), drawn(spec, 4), 4)
@@ -142,12 +137,16 @@ def test_images_and_encoders_are_of_the_prefill_alone(name, part):
     assert len(seen) == 1
 
 
-def test_what_keeps_nothing_between_tokens_cannot_generate():
+def test_what_does_not_write_is_not_opened():
     module = build(find("bert-tiny"), seed=0)
     inputs = {"input_ids": torch.zeros(1, 3, dtype=torch.int64)}
     with pytest.raises(UnsupportedError) as caught, torch.inference_mode():
         Request(module, "decoder", inputs, 2).prefill()
     assert caught.value.reason == "no_cache"
+
+    asked = dataclasses.replace(case_of("gpt2-tiny", 4), model=find("bert-tiny"))
+    with pytest.raises(UnsupportedError):
+        PytorchRuntime().open(Job(asked, CPU))
 
 
 class Waiting:
@@ -156,35 +155,35 @@ class Waiting:
     timer = None
     device = torch.device("cpu")
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.time = 0
         self.asked = 0
         self.waited = 0
 
-    def now_ns(self) -> int:
+    def now_ns(self):
         self.asked += 1
         return self.time
 
-    def synchronize(self) -> None:
+    def synchronize(self):
         self.waited += 1
         self.time += 1
 
 
-def opened(case: Case, place: Waiting, per_token: int = 10) -> Opened:
+def opened(case, place, per_token=10):
     """A model on such a device; a pass takes `per_token` for each token read."""
     module = build(case.model, seed=0)
 
-    def take(_module: Any, _args: Any, fed: Mapping[str, Any], _output: Any) -> None:
+    def take(_module, _args, fed, _output):
         place.time += per_token * fed["input_ids"].shape[1]
 
     module.register_forward_hook(take, with_kwargs=True)
-    job: Any = Job(case, CPU)
-    somewhere: Any = place
+    job = Job(case, CPU)
+    somewhere = place
     return Opened(job, module, module, somewhere, somewhere, nullcontext, dict)
 
 
-def marks_of(place: Waiting) -> tuple[dict[str, list[int]], Callable[[str], None]]:
-    marks: dict[str, list[int]] = {}
+def marks_of(place):
+    marks = {}
     return marks, lambda phase: marks.setdefault(phase, []).append(place.time)
 
 
@@ -205,7 +204,7 @@ def test_each_token_has_its_time_from_the_start_of_its_request():
     assert procedure.drain() == {}
 
 
-def test_a_step_takes_no_times_and_does_not_wait():
+def test_a_step_takes_no_times_and_nothing_is_left_of_a_failed_block():
     case, place = case_of("gpt2-tiny", 4), Waiting()
     procedure = Generate(case, opened(case, place))
     with procedure.around():
@@ -214,8 +213,6 @@ def test_a_step_takes_no_times_and_does_not_wait():
     assert left.tokens.shape == (2, 4)
     assert place.asked == place.waited == 0
 
-
-def test_of_a_block_that_failed_nothing_is_left():
     case, place = case_of("gpt2-tiny", 2), Waiting()
     procedure = Generate(case, opened(case, place))
     inputs = drawn(case.model, 2)
@@ -262,9 +259,3 @@ def test_a_session_generates_in_every_precision(precision):
         assert request[0] <= prefill
     assert session.outputs(inputs)["tokens"].shape == (2, 3)
     session.close()
-
-
-def test_a_model_that_writes_nothing_is_not_opened():
-    asked = dataclasses.replace(case_of("gpt2-tiny", 4), model=find("bert-tiny"))
-    with pytest.raises(UnsupportedError):
-        PytorchRuntime().open(Job(asked, CPU))

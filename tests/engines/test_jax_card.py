@@ -1,7 +1,5 @@
 """What the jax runtime says before it is opened, and how XLA's text of a program is read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -3,15 +3,11 @@
 A process of its own serves all of these (`jax_devices.py`): XLA parts a processor as it starts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +23,7 @@ ALONE = "alone"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], dict[str, Any]]:
+def found(tmp_path_factory):
     file = tmp_path_factory.mktemp("devices") / "found.npz"
     script = Path(__file__).with_name("jax_devices.py")
     done = subprocess.run(
@@ -42,7 +38,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], 
 ENVIRONMENT = {"JAX_ENABLE_COMPILATION_CACHE": "false", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
-def of(arrays: Mapping[str, Any], beginning: str) -> dict[str, Any]:
+def of(arrays, beginning):
     """The arrays whose names begin so, by the rest."""
     return {
         name.removeprefix(beginning): a for name, a in arrays.items() if name.startswith(beginning)

@@ -1,10 +1,7 @@
 """LiteRT: a TensorFlow Lite model as it is, by three sets of kernels, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ from tflite_model import write
 CPU = Device("cpu", "a processor")
 
 
-def case(model: Any, **options: str) -> Case:
+def case(model, **options):
     return Case(model, Target("litert", "cpu"), "fp32", Shapes(2), options=options)
 
 
@@ -56,14 +53,11 @@ def test_a_part_of_a_model_is_refused(tmp_path, cut):
         look(path)
 
 
-def test_what_only_has_the_name_is_refused(tmp_path):
+def test_what_is_no_model_of_it_is_refused(tmp_path):
     path = tmp_path / "net.tflite"
     path.write_bytes(b"\x08\0\0\0TFLX" + b"\0" * 64)
     with pytest.raises(FileRefusedError, match="no TensorFlow Lite model, whatever its name"):
         look(path)
-
-
-def test_what_is_stored_in_floats_is_not_measured_as_int8(tmp_path):
     (spec,) = choose([str(write(tmp_path / "net.tflite"))])
     support = LitertRuntime().supports(replace(case(spec), precision="int8"), CPU)
     assert (support.ok, support.reason) == (False, "precision")

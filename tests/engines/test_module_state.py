@@ -1,9 +1,5 @@
 """A module that inference changes: what was another one after its steps is named."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -14,42 +10,40 @@ from accelbench.measure.loop import warned_of
 class Trains(nn.Module):
     """Puts its batch normalisation back into training each time it is called."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.bn = nn.BatchNorm1d(4)
         self.out = nn.Linear(4, 2)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x):
         return self.out(self.bn.train()(x))
 
 
 class Remembers(nn.Module):
     """Keeps what it was given in a buffer that no state_dict has."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.register_buffer("last", torch.zeros(2, 4), persistent=False)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x):
         self.last.copy_(x)
         return x + self.last
 
 
-def changed(module: nn.Module) -> list[str]:
+def changed(module):
     state = ModuleState(module.eval())
     with torch.inference_mode():
         module(torch.randn(2, 4))
         return state.changed(module)
 
 
-def test_a_batch_normalisation_in_training_is_named():
+def test_what_steps_change_is_named():
     names = changed(Trains())
     assert names == ["the mode of bn", "bn.running_mean", "bn.running_var", "1 more"]
     (warning,) = warned_of({"state_changed": names})
     assert warning.startswith("The steps changed the module: the mode of bn, ")
 
-
-def test_a_buffer_that_was_written_is_named_and_a_cast_is_no_change():
     assert changed(Remembers()) == ["last"]
     plain = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout())
     assert changed(plain) == []
@@ -57,10 +51,8 @@ def test_a_buffer_that_was_written_is_named_and_a_cast_is_no_change():
     assert state.changed(plain.double()) == []
     assert warned_of({"state_changed": []}) == []
 
-
-def test_a_weight_that_steps_change_is_named():
     class Drifts(nn.Linear):
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             self.weight.mul_(1.5)
             return super().forward(x)
 

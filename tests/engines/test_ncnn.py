@@ -1,10 +1,6 @@
 """ncnn: a network as it is, in the precision that was asked for, and what is refused."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,18 +30,18 @@ CPU = Device("cpu", "a processor")
 
 
 @pytest.fixture(autouse=True)
-def looked_at_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def looked_at_here(monkeypatch):
     """A process for each look takes a second; that one is started is held by another test."""
     monkeypatch.setattr(models, "_looked_at", lambda path, given: look(path))
 
 
-def case(model: Any, precision: str = "fp32", batch: int = 2, **options: str) -> Case:
+def case(model, precision="fp32", batch=2, **options):
     image = 24 if model.image else None
     shapes = Shapes(batch, image=image)
     return Case(model, Target("ncnn", "cpu"), precision, shapes, options=options)
 
 
-def opened(asked: Case, folder: Path) -> Any:
+def opened(asked, folder):
     runtime = NcnnRuntime()
     kept = make(Recipe(asked, runtime.wants(asked)), Cache(folder / "cache"))
     return runtime.open(Job(asked, CPU, JobSettings(threads=1), str(kept.folder)))
@@ -111,7 +107,7 @@ def test_its_reference_is_itself_without_what_makes_it_fast(tmp_path):
     assert not is_own(case(spec))
 
 
-def convolved(path: Path, x: np.ndarray) -> np.ndarray:
+def convolved(path, x):
     """What the network is, by NumPy alone, from the weights in its file."""
     values = np.frombuffer(path.with_suffix(".bin").read_bytes(), np.float32)
     window, bias = values[1:217].reshape(8, 3, 3, 3), values[217:225]
@@ -119,8 +115,7 @@ def convolved(path: Path, x: np.ndarray) -> np.ndarray:
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     made = np.einsum("nchwij,ocij->nohw", views, window) + bias[:, None, None]
-    result: np.ndarray = np.maximum(made, 0).mean(axis=(2, 3)) @ product.T + last
-    return result
+    return np.maximum(made, 0).mean(axis=(2, 3)) @ product.T + last
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -196,7 +191,7 @@ def test_what_layers_take_follows_from_their_weights(line, taken, unfit):
         assert not mismatch(layer, [size or 5 for size in taken])
 
 
-def text(*lines: str, layers: int = 2, blobs: int = 2) -> bytes:
+def text(*lines, layers=2, blobs=2):
     return "\n".join(["7767517", f"{layers} {blobs}", *lines, ""]).encode()
 
 
@@ -263,13 +258,10 @@ def test_a_list_of_what_was_found_is_of_one_item(tmp_path):
     assert model_of_file(str(path)).fixed_batch == 1
 
 
-def test_the_weights_file_leads_to_the_network(tmp_path):
+def test_other_files_of_a_network(tmp_path):
     write(tmp_path / "net.param")
     with pytest.raises(UsageError, match=r"holds the weights of net\.param"):
         model_of_file(str(tmp_path / "net.bin"))
-
-
-def test_models_of_the_catalogue_are_not_converted():
     support = NcnnRuntime().supports(case(find("bert-tiny")), CPU)
     assert (support.ok, support.reason) == (False, "format")
     assert "Name a .param file" in support.advice

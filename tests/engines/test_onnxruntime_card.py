@@ -1,9 +1,6 @@
 """What the onnxruntime runtime takes on, and what it refuses with a reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from array_sessions import case_of
@@ -16,14 +13,11 @@ RUNTIME = OnnxruntimeRuntime()
 CPU = Device("cpu", "a processor")
 
 
-def answer(case: Any) -> Any:
+def answer(case):
     return RUNTIME.supports(case, replace(CPU, hardware=case.target.hardware))
 
 
-@pytest.mark.parametrize(
-    ("precision", "kind"),
-    [("fp32", "onnx"), ("int8", "onnx-int8")],
-)
+@pytest.mark.parametrize(("precision", "kind"), [("fp32", "onnx"), ("int8", "onnx-int8")])
 def test_what_it_takes_on_the_cpu(precision, kind):
     case = case_of("bert-tiny", precision)
     assert answer(case).ok
@@ -31,19 +25,28 @@ def test_what_it_takes_on_the_cpu(precision, kind):
     assert RUNTIME.wants(case) == ArtifactFormat(kind, static=False)
 
 
-def test_half_precision_is_for_cards():
+def test_the_card_has_providers_platforms_and_precisions():
     case = case_of("bert-tiny", "fp16", target="onnxruntime/cuda")
     assert RUNTIME.wants(case) == ArtifactFormat("onnx-fp16")
-
-
-def test_a_named_provider_is_the_one_that_is_used():
     assert serving("cuda") == PROVIDERS[1]
     assert serving("cuda", "directml") is None  # its numbers are not CUDA's
     assert serving("tpu") is None
     assert names_on("rocm") == ["migraphx", "rocm"]
+    ((engine, asked),) = given("mps")
+    assert engine == "CoreMLExecutionProvider"
+    assert asked == {"ModelFormat": "MLProgram", "MLComputeUnits": "CPUAndGPU"}
+    assert given("directml") == [("DmlExecutionProvider", {"device_id": "2"})]
+    assert given("cpu") == ["CPUExecutionProvider"]
+    found = RUNTIME.probe()
+    assert "cpu" in [one.hardware for one in found]
+    assert {one.hardware for one in found} <= set(RUNTIME.info.hardware)
+    info = RUNTIME.info
+    assert not info.generates
+    assert info.consumes == "onnx"
+    assert info.isolation == "fork"
 
 
-def given(hardware: str, name: str | None = None, precision: str = "fp32") -> list[Any]:
+def given(hardware, name=None, precision="fp32"):
     provider = serving(hardware, name)
     assert provider is not None
     return chain(provider, 2, precision, {one.engine for one in PROVIDERS})
@@ -58,11 +61,7 @@ def test_fp32_on_a_card_is_never_tf32(precision):
 
 @pytest.mark.parametrize(
     ("precision", "asked"),
-    [
-        ("fp32", {}),
-        ("fp16", {"trt_fp16_enable": "True"}),
-        ("int8", {"trt_int8_enable": "True"}),
-    ],
+    [("fp32", {}), ("fp16", {"trt_fp16_enable": "True"}), ("int8", {"trt_int8_enable": "True"})],
 )
 def test_tensorrt_is_asked_for_the_precision_and_has_cuda_behind_it(precision, asked):
     first, second = given("cuda", "tensorrt", precision)
@@ -70,27 +69,3 @@ def test_tensorrt_is_asked_for_the_precision_and_has_cuda_behind_it(precision, a
     assert second == (CUDA, {"device_id": "2", "use_tf32": "0"})
     tensorrt = serving("cuda", "tensorrt")
     assert len(chain(tensorrt, 0, precision, {tensorrt.engine})) == 1
-
-
-def test_coreml_is_kept_to_the_gpu_and_to_fp32():
-    ((engine, asked),) = given("mps")
-    assert engine == "CoreMLExecutionProvider"
-    assert asked == {"ModelFormat": "MLProgram", "MLComputeUnits": "CPUAndGPU"}
-
-
-def test_directml_is_a_platform_of_its_own():
-    assert given("directml") == [("DmlExecutionProvider", {"device_id": "2"})]
-    assert given("cpu") == ["CPUExecutionProvider"]
-
-
-def test_it_sees_the_cpu():
-    found = RUNTIME.probe()
-    assert "cpu" in [one.hardware for one in found]
-    assert {one.hardware for one in found} <= set(RUNTIME.info.hardware)
-
-
-def test_the_card_is_of_a_forward_pass():
-    info = RUNTIME.info
-    assert not info.generates
-    assert info.consumes == "onnx"
-    assert info.isolation == "fork"

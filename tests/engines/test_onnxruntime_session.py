@@ -1,13 +1,10 @@
 """ONNX Runtime on this CPU: PyTorch's numbers, and proof of what was computed in what."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +22,7 @@ from accelbench.engines.onnxruntime.profile import Profile
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.inputs import settle
 from accelbench.run.verify.precision_proof import proved, refuse_other_precision
+from refusals import refusal
 
 RUNTIME = OnnxruntimeRuntime()
 CPU = Device("cpu", "a processor")
@@ -56,9 +54,8 @@ def test_a_float_graph_that_is_asked_for_as_int8_is_refused():
     session = RUNTIME.open(Job(wrong, CPU, JobSettings(threads=1), artefact=str(folder)))
     session.outputs(session.prepare(wrong))
     details = session.evidence().details
-    with pytest.raises(CaseError) as raised:
+    with refusal("precision_changed"):
         refuse_other_precision(wrong, {"details": details})
-    assert raised.value.reason == "precision_changed"
 
 
 def test_devices_are_those_of_the_nodes_that_ran_and_of_none_there_is_no_proof():
@@ -139,15 +136,6 @@ def test_images_are_made_as_pytorch_makes_them():
     assert evidence.details["computed_in"] == {"float": 1.0}
 
 
-def test_outputs_are_copies():
-    case = case_of("resnet-tiny")
-    with opened(RUNTIME, case, CPU) as session:
-        first = session.outputs(session.prepare(case))["logits"]
-        kept = first.copy()
-        session.outputs(session.prepare(case, seed=9))
-        assert np.array_equal(first, kept)
-
-
 @pytest.mark.parametrize("body", [b"", b"this is no graph", b"\x08\x09\x12"])
 def test_a_corrupt_file_is_an_error_of_the_case(tmp_path, body):
     case = case_of("resnet-tiny")
@@ -161,27 +149,21 @@ def test_a_corrupt_file_is_an_error_of_the_case(tmp_path, body):
     assert raised.value.advice
 
 
-def test_missing_weights_are_an_error_of_the_case(tmp_path):
+def test_what_is_missing_or_does_not_fit_is_an_error_of_the_case(tmp_path):
     case = case_of("resnet-tiny")
     for path in folder_of(RUNTIME, case).iterdir():
         if path.name != "model.data":
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    with pytest.raises(CaseError) as raised:
+    with refusal("session_failed"):
         RUNTIME.open(Job(case, CPU, artefact=str(tmp_path)))
-    assert raised.value.reason == "session_failed"
 
-
-def test_nothing_to_open_is_an_error_of_the_case():
-    with pytest.raises(CaseError) as raised:
+    with refusal("no_artefact"):
         RUNTIME.open(Job(case_of("resnet-tiny"), CPU))
-    assert raised.value.reason == "no_artefact"
 
-
-def test_inputs_of_another_size_than_the_graphs_are_an_error_of_the_case():
     case = case_of("bert-tiny")
     longer = replace(case, shapes=settle(case.model, Shapes(1, sequence=24)))
     with opened(RUNTIME, case, CPU) as session:
-        inputs: Any = session.prepare(longer)
+        inputs = session.prepare(longer)
         with pytest.raises(CaseError) as raised:
             session.outputs(inputs)
     assert raised.value.reason == "run_failed"

@@ -1,11 +1,8 @@
 """What OpenVINO's runtime knows without the engine: its card, words, properties and profiles."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,13 +12,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Evidence, Importing, Runtime
 from accelbench.engines.openvino import OpenvinoRuntime
 from accelbench.engines.openvino.session import Profile, understood
-from accelbench.engines.openvino.units import (
-    PRECISIONS,
-    engine_name,
-    executing,
-    places,
-    properties,
-)
+from accelbench.engines.openvino.units import PRECISIONS, engine_name, executing, places, properties
 from accelbench.models.find import find
 
 EPYC = ["BF16", "BIN", "EXPORT_IMPORT", "FP32", "INT8", "WINOGRAD"]
@@ -30,7 +21,7 @@ ARC = ["BIN", "EXPORT_IMPORT", "FP16", "FP32", "GPU_HW_MATMUL", "INT8"]
 BOOST = ["EXPORT_IMPORT", "FP16", "INT8"]
 
 
-def unit(name: str, capabilities: list[str], ordinal: int = 0) -> Device:
+def unit(name, capabilities, ordinal=0):
     return Device(
         "openvino",
         name,
@@ -40,12 +31,12 @@ def unit(name: str, capabilities: list[str], ordinal: int = 0) -> Device:
     )
 
 
-def case(precision: str = "fp32", **fields: Any) -> Case:
+def case(precision="fp32", **fields):
     target = Target("openvino", "openvino", "cpu")
     return Case(find("bert-tiny"), target, precision, Shapes(2, sequence=16), **fields)
 
 
-def test_the_card_is_read_without_the_engine():
+def test_the_card_has_units_properties_and_precisions():
     code = (
         "import sys, json\n"
         "from accelbench.engines.openvino import OpenvinoRuntime\n"
@@ -60,6 +51,20 @@ def test_the_card_is_read_without_the_engine():
     assert isinstance(runtime, Runtime)
     assert isinstance(runtime, Importing)
     assert not runtime.info.generates
+
+    answer = OpenvinoRuntime().supports(case("fp16"), unit("cpu", EPYC))
+    assert answer.message == "OpenVINO's CPU would compute fp16 in bf16 or fp32"
+    found = properties("CPU", "int8", "throughput", None, EPYC)
+    assert found == {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
+    # An NPU has no fp32 for what is not quantised.
+    assert properties("NPU", "int8", "latency", None, BOOST)["INFERENCE_PRECISION_HINT"] == "f16"
+    assert engine_name(unit("gpu.1", ARC)) == "GPU.1"
+    assert engine_name(Device("openvino", "x", unit="npu")) == "NPU"
+    assert engine_name(Device("openvino", "x")) == "CPU"
+    assert executing(["(CPU)", "GPU.0"]) == ["CPU", "GPU.0"]
+    assert executing("NPU") == ["NPU"]
+    assert executing("") == []
+    assert places(unit("auto", EPYC), []) == ()
 
 
 @pytest.mark.parametrize(
@@ -81,11 +86,6 @@ def test_a_precision_is_refused_where_it_would_be_another(name, capabilities, co
             assert all(word in answer.advice for word in computes)
 
 
-def test_what_fp16_would_be_on_a_cpu_is_said():
-    answer = OpenvinoRuntime().supports(case("fp16"), unit("cpu", EPYC))
-    assert answer.message == "OpenVINO's CPU would compute fp16 in bf16 or fp32"
-
-
 @pytest.mark.parametrize("name", ["CPU", "GPU.1", "NPU", "AUTO"])
 @pytest.mark.parametrize("precision", list(PRECISIONS))
 def test_the_precision_is_never_left_to_the_engine(name, precision):
@@ -97,19 +97,6 @@ def test_the_precision_is_never_left_to_the_engine(name, precision):
     assert ("NUM_STREAMS" in found) == (name in ("CPU", "GPU.1"))
     # While it compiles for another device, AUTO would answer from the CPU.
     assert (found.get("ENABLE_STARTUP_FALLBACK") is False) == (name == "AUTO")
-
-
-def test_properties_that_nobody_asked_for_are_not_set():
-    found = properties("CPU", "int8", "throughput", None, EPYC)
-    assert found == {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
-    # An NPU has no fp32 for what is not quantised.
-    assert properties("NPU", "int8", "latency", None, BOOST)["INFERENCE_PRECISION_HINT"] == "f16"
-
-
-def test_units_have_the_engines_names():
-    assert engine_name(unit("gpu.1", ARC)) == "GPU.1"
-    assert engine_name(Device("openvino", "x", unit="npu")) == "NPU"
-    assert engine_name(Device("openvino", "x")) == "CPU"
 
 
 @pytest.mark.parametrize(
@@ -138,18 +125,11 @@ def test_a_unit_that_was_not_asked_for_is_a_fallback(asked, said, fell_back):
     assert (str(asked) in evidence.devices) == (not fell_back or "NPU" in said)
 
 
-def test_brackets_of_auto_are_no_part_of_a_name():
-    assert executing(["(CPU)", "GPU.0"]) == ["CPU", "GPU.0"]
-    assert executing("NPU") == ["NPU"]
-    assert executing("") == []
-    assert places(unit("auto", EPYC), []) == ()
-
-
-def node(layer: str, kernel: str, time: str = "10", **more: str) -> dict[str, str]:
+def node(layer, kernel, time="10", **more):
     return {"layerType": layer, "primitiveType": kernel, "execTimeMcs": time, **more}
 
 
-def test_a_profile_goes_by_kernels_and_not_by_what_comes_out():
+def test_profiles_count_by_kernels():
     found = understood(
         [
             node("FullyConnected", "brgemm_avx512_bf16", "60", runtimePrecision="f32"),
@@ -166,11 +146,15 @@ def test_a_profile_goes_by_kernels_and_not_by_what_comes_out():
     assert found.kernels[0] == "jit_avx512_f32"
     assert json.loads(json.dumps(found.as_details(), allow_nan=False))["computed_in"]["bf16"] == 0.6
 
-
-def test_products_too_short_for_the_counter_are_counted():
     found = understood([node("MatMul", "a_f32", "0"), node("MatMul", "b_i8", "0")])
     assert found.computed_in == {"fp32": 0.5, "int8": 0.5}
     assert understood([]).computed_in == {}
+
+    silent = Profile({}, {}, why="the NPU counts nothing")
+    assert silent.as_details() == {
+        "computed_in": None,
+        "computed_in_unknown": "the NPU counts nothing",
+    }
 
 
 KERNELS = st.sampled_from(["a_f32", "b_bf16", "c_f16", "d_I8", "e_i8", "f_u8", "g"])
@@ -184,11 +168,3 @@ def test_shares_add_up(rows):
         assert not shares or sum(shares.values()) == pytest.approx(1.0)
     products = [row for row in rows if row[0] in ("MatMul", "Convolution")]
     assert bool(found.computed_in) == bool(products)
-
-
-def test_what_a_device_does_not_tell_is_no_accusation():
-    silent = Profile({}, {}, why="the NPU counts nothing")
-    assert silent.as_details() == {
-        "computed_in": None,
-        "computed_in_unknown": "the NPU counts nothing",
-    }

@@ -1,12 +1,7 @@
 """Memory of OpenVINO's units, by a core that has a GPU and an NPU."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
-from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import MIB
 from accelbench.engines.openvino.session import UnitMemory
 from accelbench.run.worker.worker import WorkerMeter
@@ -15,18 +10,12 @@ from accelbench.run.worker.worker import WorkerMeter
 class Core:
     """Tells what its plugins would."""
 
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-        self.gpu: Any = {
-            "cl_mem": 1,
-            "unknown": 0,
-            "usm_host": 50,
-            "usm_shared": 2,
-            "usm_device": 4,
-        }
-        self.npu: Any = 700
+    def __init__(self):
+        self.asked = []
+        self.gpu = {"cl_mem": 1, "unknown": 0, "usm_host": 50, "usm_shared": 2, "usm_device": 4}
+        self.npu = 700
 
-    def get_property(self, unit: str, name: str) -> Any:
+    def get_property(self, unit, name):
         self.asked.append((unit, name))
         known = {"GPU_MEMORY_STATISTICS": self.gpu, "NPU_DEVICE_ALLOC_MEM_SIZE": self.npu}[name]
         if isinstance(known, Exception):
@@ -34,7 +23,7 @@ class Core:
         return known
 
 
-def test_a_gpu_s_buffers_are_counted_but_those_in_the_host_s_memory():
+def test_buffers_of_a_gpu_an_npu_and_a_cpu():
     core = Core()
     memory = UnitMemory(core)
     memory.begin("GPU.1")
@@ -43,8 +32,6 @@ def test_a_gpu_s_buffers_are_counted_but_those_in_the_host_s_memory():
     assert found.source == "openvino GPU_MEMORY_STATISTICS"
     assert {unit for unit, _ in core.asked} == {"GPU.1"}
 
-
-def test_of_an_npu_what_others_had_before_is_not_the_models():
     core = Core()
     memory = UnitMemory(core)
     memory.begin("NPU")
@@ -53,6 +40,13 @@ def test_of_an_npu_what_others_had_before_is_not_the_models():
     assert (found.current_bytes, found.source) == (300, "openvino NPU_DEVICE_ALLOC_MEM_SIZE")
     core.npu = 600  # others gave back what they had
     assert memory.now("NPU").current_bytes == 0
+
+    core = Core()
+    memory = UnitMemory(core)
+    memory.begin("CPU")
+    assert memory.now("CPU") is None
+    assert memory.now("AUTO") is None
+    assert core.asked == []
 
 
 @pytest.mark.parametrize("trouble", [RuntimeError("unsupported"), TypeError("no such type")])
@@ -63,15 +57,6 @@ def test_a_plugin_that_tells_nothing_leaves_it_unknown(trouble):
     for unit in ("GPU", "NPU"):
         memory.begin(unit)
         assert memory.now(unit) is None
-
-
-def test_a_cpu_is_not_asked():
-    core = Core()
-    memory = UnitMemory(core)
-    memory.begin("CPU")
-    assert memory.now("CPU") is None
-    assert memory.now("AUTO") is None
-    assert core.asked == []
 
 
 def test_a_session_tells_it_of_the_unit_that_it_runs_on():
@@ -96,13 +81,13 @@ def test_the_columns_have_what_was_sampled():
     memory = UnitMemory(core)
 
     class Sampled:
-        def device_memory(self) -> Any:
+        def device_memory(self):
             return memory.now("GPU")
 
-        def reset_memory(self) -> None:
+        def reset_memory(self):
             return None
 
-    session: Session = Sampled()
+    session = Sampled()
     meter = WorkerMeter()
     meter.watch(session)
     core.gpu = {"usm_device": 8 * MIB, "usm_host": 9 * MIB}

@@ -1,7 +1,5 @@
 """What runtimes declare as their own options is what they take, and what the documents list."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path
@@ -10,9 +8,8 @@ import numpy as np
 import pytest
 from array_sessions import case_of, opened
 
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.model import FileFormat, ModelFile
-from accelbench.core.protocols import Device, Runtime
+from accelbench.core.protocols import Device
 from accelbench.engines.browser import BrowserRuntime
 from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.litert import LitertRuntime
@@ -23,7 +20,7 @@ from accelbench.engines.qnn import QnnRuntime
 from accelbench_executorch import ExecutorchRuntime
 from accelbench_ncnn import NcnnRuntime
 
-RUNTIMES: tuple[Runtime, ...] = (
+RUNTIMES = (
     PytorchRuntime(), OnnxruntimeRuntime(), OpenvinoRuntime(), JaxRuntime(), QnnRuntime(),
     BrowserRuntime(), LitertRuntime(), NcnnRuntime(), ExecutorchRuntime(),
 )  # fmt: skip
@@ -35,7 +32,7 @@ OWN = [(one, option) for one in RUNTIMES for option in one.info.options]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measuring.md"
 
 
-def values(option: RuntimeOption) -> tuple[object, ...]:
+def values(option):
     return option.choices or {"truth": (True, False), "number": (1,), "text": ("x",)}[option.kind]
 
 

@@ -1,31 +1,27 @@
 """cuda, rocm and mps without such a device: waiting, memory counters, event timers, refusals."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from fake_torch import fake_torch
 
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.vocabulary import Timing
-from accelbench.engines.pytorch.places import TorchPlace, place_for
+from accelbench.engines.pytorch.places import place_for
 from accelbench.engines.shared.local import LocalSampler
 
-BUILDS: dict[str, Any] = {
+BUILDS = {
     "cuda": lambda: fake_torch(gpus=2),
     "rocm": lambda: fake_torch(gpus=2, hip="6.4"),
     "mps": lambda: fake_torch(gpus=0, mps=True),
 }
 
 
-def placed(hardware: str, ordinal: int = 0) -> tuple[Any, TorchPlace]:
+def placed(hardware, ordinal=0):
     torch = BUILDS[hardware]()
     return torch, place_for(torch, hardware, ordinal)
 
 
-def sampler(place: TorchPlace, torch: Any) -> LocalSampler:
+def sampler(place, torch):
     return LocalSampler(
         clock=MonotonicClock(),
         step=lambda inputs: torch.calls.append("step"),
@@ -104,21 +100,16 @@ def test_a_card_that_torch_does_not_see_is_an_error(hardware, ordinal):
     assert str(ordinal) in caught.value.message
 
 
-def test_a_torch_without_any_device_says_so():
+def test_what_torch_does_not_see_is_refused():
     for hardware in BUILDS:
         with pytest.raises(CaseError) as caught:
             place_for(fake_torch(gpus=0), hardware, 0)
         assert caught.value.reason == "engine_sees_no_device"
         assert caught.value.advice
 
-
-def test_the_host_needs_no_waiting_and_has_no_counters_of_its_own():
+    with pytest.raises(UnsupportedError, match="does not serve tpu"):
+        place_for(fake_torch(), "tpu", 0)
     place = place_for(fake_torch(), "cpu", 0)
     assert place.synchronize is None
     assert place.timer is None
     assert place.memory() is None
-
-
-def test_other_hardware_is_refused():
-    with pytest.raises(UnsupportedError, match="does not serve tpu"):
-        place_for(fake_torch(), "tpu", 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -22,22 +21,16 @@ from accelbench.engines.shared.local import own
 class TestOwn:
     """Times without what lies within."""
 
-    def test_an_outer_event_is_left_what_the_inner_ones_do_not_take(self):
+    def test_an_event_has_what_inner_ones_leave(self):
         events = [("t", 0, 10), ("t", 1, 3), ("t", 2, 1), ("t", 5, 4)]
         assert own(events) == [3, 2, 1, 4]
-
-    def test_order_does_not_matter_and_threads_are_apart(self):
         events = [("t", 2, 1), ("u", 0, 10), ("t", 1, 3), ("t", 0, 10)]
         assert own(events) == [1, 10, 2, 7]
-
-    def test_neighbours_take_nothing_from_each_other(self):
         assert own([("t", 0, 5), ("t", 5, 5)]) == [5, 5]
-
-    def test_rounding_makes_no_time_negative(self):
         assert own([("t", 0, 1), ("t", 0, 1), ("t", 0, 1)]) == [0, 0, 1]
 
 
-def row(key: str, cpu_us: float, cuda_us: float = 0, kernel: bool = False, **more: Any) -> Any:
+def row(key, cpu_us, cuda_us=0, kernel=False, **more):
     kind = torch.autograd.DeviceType.CUDA if kernel else torch.autograd.DeviceType.CPU
     return SimpleNamespace(
         key=key,
@@ -58,17 +51,15 @@ class TestPytorch:
         row("ampere_sgemm_128x64", 0, 700, kernel=True),
     )
 
-    def test_on_a_host_it_is_the_operators_own_time(self):
+    def test_times_of_the_host_and_of_a_device(self):
         [one] = torch_profile.spent(self.rows, "cpu:0")
         assert (one.kind, one.name) == ("aten::addmm", "128, 32x128, 128x128")
         assert (one.ns, one.calls, one.where) == (30_000, 4, "cpu:0")
-
-    def test_on_a_device_it_is_its_kernels_time_once(self):
         [one] = torch_profile.spent(self.rows, "cuda:1")
         assert (one.kind, one.ns, one.where) == ("aten::addmm", 700_000, "cuda:1")
 
 
-def node(ts: int, dur: int, op: str, name: str = "n") -> dict[str, Any]:
+def node(ts, dur, op, name="n"):
     args = {"op_name": op, "provider": "CPUExecutionProvider"}
     return {"cat": "Node", "name": f"{name}_kernel_time", "ts": ts, "dur": dur, "args": args}
 
@@ -76,14 +67,13 @@ def node(ts: int, dur: int, op: str, name: str = "n") -> dict[str, Any]:
 class TestOnnxruntime:
     """Events of its profile file."""
 
-    def test_steps_before_the_profiled_ones_are_left_out_with_all_their_runs(self):
+    def test_steps_and_loops(self):
         runs = [{"cat": "Session", "name": "model_run", "ts": 100 * i, "dur": 90} for i in range(6)]
         nodes = [node(100 * i + 1, 10 + i, "Conv") for i in range(6)]
         # Two runs a step: of three steps the first is the warm one.
         found = ort_profile.spent([*runs, *nodes], steps=2, of=3, device="cpu:0")
         assert [one.ns for one in found] == [12_000, 13_000, 14_000, 15_000]
 
-    def test_a_loop_is_counted_without_its_body(self):
         events = [{"name": "model_run", "ts": 0, "dur": 99}, node(1, 50, "Loop", "loop")]
         events += [node(5, 10, "Add", "body"), node(20, 10, "Add", "body")]
         found = {}
@@ -97,17 +87,17 @@ class FakeRequest:
 
     says: tuple[float, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.asked = 0
 
-    def infer(self, share_outputs: bool) -> None:
+    def infer(self, share_outputs):
         self.asked += 1
 
-    def get_profiling_info(self) -> list[Any]:
+    def get_profiling_info(self):
         took = timedelta(microseconds=self.says[self.asked - 1])
         return [SimpleNamespace(node_name="n", node_type="MatMul", real_time=took)]
 
-    def get_output_tensor(self, position: int) -> int:
+    def get_output_tensor(self, position):
         return position
 
 
@@ -157,7 +147,7 @@ def test_qnns_cycles_become_parts_of_the_time_that_the_graph_took(tmp_path):
 class TestJax:
     """Events of XLA's profiler."""
 
-    def test_a_loop_is_counted_without_its_body_on_its_thread(self):
+    def test_loops_and_devices(self):
         events = [
             Event("a", 0, 100, "while.3", on_device=False),
             Event("a", 10, 40, "add_fusion.1", on_device=False),
@@ -166,7 +156,6 @@ class TestJax:
         found = {one.kind: one.ns for one in jax_profile.spent(events, "cpu:0")}
         assert found == {"while": 60, "add_fusion": 40, "dot": 70}
 
-    def test_a_device_that_tells_is_believed_alone(self):
         events = [
             Event("stream", 0, 10, "dot.2", on_device=True),
             Event("host", 0, 99, "dot.2", on_device=False),

@@ -1,11 +1,8 @@
 """The qnn runtime's card, and what it reads from QNN's graphs and from who took which node."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from array_sessions import case_of
@@ -21,11 +18,11 @@ QNN, CPU = "QNNExecutionProvider", "CPUExecutionProvider"
 
 
 @pytest.fixture(autouse=True)
-def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def _installed(monkeypatch):
     monkeypatch.setattr(refusals, "find_spec", lambda name: object())
 
 
-def case(model: str = "bert-tiny", precision: str = "int8", **options: Any) -> Any:
+def case(model="bert-tiny", precision="int8", **options):
     return case_of(model, precision, target="qnn/qnn", **options)
 
 
@@ -50,7 +47,7 @@ def test_only_the_emulation_is_told_what_it_is(monkeypatch, tmp_path):
 def test_an_npu_comes_before_what_else_the_provider_offers(monkeypatch):
     registered = []
 
-    def device(kind: str, name: str = QNN) -> Any:
+    def device(kind, name=QNN):
         kind = f"OrtHardwareDeviceType.{kind}"
         return SimpleNamespace(ep_name=name, device=SimpleNamespace(type=kind))
 
@@ -69,7 +66,7 @@ def test_an_npu_comes_before_what_else_the_provider_offers(monkeypatch):
     assert registered == [(QNN, "/site/plugin.so")]  # a second time is an error
 
 
-def test_who_took_what_in_words():
+def test_parts_and_products_are_weighed():
     taken = {
         QNN: Counter({"MatMul": 10, "Add": 5}),
         CPU: Counter({"Einsum": 1, "QuantizeLinear": 3}),
@@ -78,9 +75,7 @@ def test_who_took_what_in_words():
     assert said == "4 of 19 operators on CPUExecutionProvider (QuantizeLinear × 3, Einsum × 1)"
     assert backend.left_over({QNN: Counter({"MatMul": 1})}) == "ONNX Runtime does not say which"
 
-
-def test_parts_of_a_graph_are_counted_together():
-    def part(provider: str, *operators: str) -> Any:
+    def part(provider, *operators):
         nodes = [SimpleNamespace(op_type=name) for name in operators]
         return SimpleNamespace(ep_name=provider, get_nodes=lambda: nodes)
 
@@ -88,25 +83,6 @@ def test_parts_of_a_graph_are_counted_together():
     session = SimpleNamespace(get_provider_graph_assignment_info=lambda: parts)
     assert backend.assigned(session) == {QNN: Counter(Conv=2, Relu=1), CPU: Counter(Shape=1)}
 
-
-U8, U16, F16, F32 = 0x0408, 0x0416, 0x0216, 0x0232
-
-
-def graph(*nodes: tuple[str, list[tuple[int, list[int]]], list[int]]) -> Any:
-    """Each: an operator, its inputs as type and sizes, its output's sizes."""
-    tensors: dict[str, Any] = {}
-    body: dict[str, Any] = {}
-    for number, (kind, inputs, out) in enumerate(nodes):
-        names = [f"{number}.{i}" for i in range(len(inputs))]
-        for name, (data_type, dims) in zip(names, inputs, strict=True):
-            tensors[name] = {"data_type": data_type, "dims": dims}
-        tensors[f"{number}.out"] = {"data_type": U8, "dims": out}
-        made = {"type": kind, "input_names": names, "output_names": [f"{number}.out"]}
-        body[f"node {number}"] = made
-    return {"nodes": body, "tensors": tensors}
-
-
-def test_products_are_weighed_by_their_multiplications():
     found = composed_of(
         [
             graph(
@@ -119,8 +95,6 @@ def test_products_are_weighed_by_their_multiplications():
     assert found.computed_in == {"int8": 0.75, "float": 0.25}
     assert found.operators == {"FullyConnected": 1, "ElementWiseAdd": 1, "MatMul": 1}
 
-
-def test_convolutions_reach_over_their_kernel():
     found = composed_of(
         [
             graph(
@@ -130,6 +104,23 @@ def test_convolutions_reach_over_their_kernel():
         ]
     )
     assert found.computed_in == {"int8": 0.8, "float16": 0.2}
+
+
+U8, U16, F16, F32 = 0x0408, 0x0416, 0x0216, 0x0232
+
+
+def graph(*nodes):
+    """Each: an operator, its inputs as type and sizes, its output's sizes."""
+    tensors = {}
+    body = {}
+    for number, (kind, inputs, out) in enumerate(nodes):
+        names = [f"{number}.{i}" for i in range(len(inputs))]
+        for name, (data_type, dims) in zip(names, inputs, strict=True):
+            tensors[name] = {"data_type": data_type, "dims": dims}
+        tensors[f"{number}.out"] = {"data_type": U8, "dims": out}
+        made = {"type": kind, "input_names": names, "output_names": [f"{number}.out"]}
+        body[f"node {number}"] = made
+    return {"nodes": body, "tensors": tensors}
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,14 @@
 """What is communication of a rank's step, and what of it is exposed: by events made up here."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.pytorch.distributed.session import combined
-from accelbench.engines.shared.communication import (
-    Span,
-    computes,
-    shared,
-    united,
-    without,
-)
+from accelbench.engines.shared.communication import Span, computes, shared, united, without
 
 
-def test_what_is_computed_meanwhile_covers_a_collective():
+def test_what_covers_a_collective():
     found = shared(
         [
             Span("gloo:all_reduce", 2, 10, 30),  # on a thread of its own
@@ -30,8 +22,6 @@ def test_what_is_computed_meanwhile_covers_a_collective():
     assert found.computing == 25
     assert found.calls == 2
 
-
-def test_an_operator_that_waits_for_a_collective_computes_nothing():
     found = shared(
         [
             Span("gloo:all_reduce", 2, 10, 30),
@@ -42,8 +32,6 @@ def test_an_operator_that_waits_for_a_collective_computes_nothing():
     assert found.exposed == 18
     assert found.computing == 40 - 18
 
-
-def test_what_python_calls_itself_is_no_operator():
     assert computes("aten::mm")
     assert computes("fsdp::chunk_cat")
     assert not computes("c10d::allreduce_")
@@ -51,18 +39,16 @@ def test_what_python_calls_itself_is_no_operator():
     assert not computes("RegisterPostBackwardFunctionBackward")
     assert not computes("DistributedDataParallel.forward")
 
-
-def test_intervals_are_united_and_taken_away():
     assert united([(5, 6), (0, 2), (1, 3)]) == [(0, 3), (5, 6)]
     assert without([(0, 10)], [(2, 3), (5, 6)]) == [(0, 2), (3, 5), (6, 10)]
     assert without([(0, 1)], [(0, 2)]) == []
 
 
-def _block(timing: Timing, losses: list[float], **phases: list[int]) -> Block:
+def _block(timing, losses, **phases):
     return Block(len(losses), timing, phases, losses=losses)
 
 
-def test_a_step_is_over_when_the_last_rank_has_finished_it():
+def test_the_slowest_rank_counts():
     # Rank 0 finishes at 10 and 20, rank 1 at 9 and 21: it took eleven, of them one that overlaps.
     one = _block(Timing.EACH, [1.0, 0.5], step=[10, 10])
     other = _block(Timing.EACH, [3.0, 1.5], step=[9, 12])
@@ -71,17 +57,13 @@ def test_a_step_is_over_when_the_last_rank_has_finished_it():
     assert sum(block.phase_ns["step"]) == max(20, 21)
     assert list(block.losses) == [2.0, 1.0]
 
-
-def test_phases_are_those_of_the_slowest_rank_and_add_up_to_what_passed():
-    """Of each step's own slowest rank they came to 838 ms, where 818 had passed."""
+    # Of each step's own slowest rank they came to 838 ms, where 818 had passed.
     one = _block(Timing.PHASES, [1.0, 1.0], forward=[1, 9], backward=[1, 9])
     other = _block(Timing.PHASES, [1.0, 1.0], forward=[5, 2], backward=[5, 2])
     block = combined([one, other], 2, Timing.PHASES)
     assert block.phase_ns == {"forward": [1, 9], "backward": [1, 9]}
     assert sum(map(sum, block.phase_ns.values())) == max(20, 14)
 
-
-def test_ranks_that_tell_different_numbers_of_losses_are_at_odds():
     with pytest.raises(ValueError, match="argument"):
         combined([_block(Timing.EACH, [1.0], step=[1]), Block(1, Timing.EACH, {"step": [1]})], 1,
                  Timing.EACH)  # fmt: skip

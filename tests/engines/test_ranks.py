@@ -3,9 +3,6 @@
 One group of ranks serves all of these, each with a model opened anew.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -38,14 +35,14 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def ranks() -> Iterator[RankGroup]:
+def ranks():
     group = RankGroup(RankLaunch(2, collective_seconds=60))
     yield group
     group.close()
 
 
 @pytest.fixture(scope="module")
-def alone() -> tuple[dict[str, np.ndarray], list[float], np.ndarray]:
+def alone():
     """One process: gradients of the whole batch, five losses, and outputs."""
     case = case_of("bert-tiny", batch=BATCH)
     with opened(case) as session, session.without_dropout():
@@ -62,7 +59,7 @@ def alone() -> tuple[dict[str, np.ndarray], list[float], np.ndarray]:
         return gradients, list(session.sample(inputs, 5, Timing.EACH).losses), outputs
 
 
-def together(case: Case, ranks: RankGroup) -> DistributedSession:
+def together(case, ranks):
     return DistributedSession(Job(case, CPU, JobSettings()), ranks)
 
 
@@ -106,13 +103,13 @@ def test_outputs_before_a_training_change_nothing_of_it(way, ranks, alone):
         assert session.sample(inputs, 5, Timing.EACH).losses == pytest.approx(losses, rel=1e-5)
 
 
-def inferring(model: str, batch: int = 2, **sizes: int) -> Case:
+def inferring(model, batch=2, **sizes):
     (spec,) = choose([model], None, (), (), all_models=False)
     shapes = settle(spec, Shapes(batch, **sizes))
     return Case(spec, Target("pytorch", "cpu"), "fp32", shapes, Mode.INFERENCE)
 
 
-def split(case: Case) -> Case:
+def split(case):
     return replace(case, world_size=2, options={"strategy": "tp"})
 
 

@@ -1,14 +1,10 @@
 """What is known of tensor parallelism when a run is planned is what a rank would say of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from training_sessions import CPU, case_of
 
-from accelbench.core.case import Case
-from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.pytorch.distributed.parallel import products_split
 from accelbench.engines.pytorch.runtime import PytorchRuntime, nothing_says_how
@@ -20,7 +16,7 @@ TINY = {spec.builder: spec for spec in every_model() if spec.size == "tiny"}.val
 CASE = case_of("bert-tiny", batch=2, strategy="tp")
 
 
-def shared_by(processes: int, model: ModelSpec, mode: Mode) -> Case:
+def shared_by(processes, model, mode):
     return replace(CASE, model=model, mode=mode, world_size=processes)
 
 

@@ -1,20 +1,12 @@
 """Training on the pytorch runtime: a step, its phases, its losses, and its fresh start."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from training_sessions import (
-    SMALL,
-    case_of,
-    chancy,
-    losses,
-    opened,
-)
+from training_sessions import SMALL, case_of, chancy, losses, opened
 
 from accelbench.core.abilities import WeightPerturbable
 from accelbench.core.errors import CaseError
@@ -93,25 +85,29 @@ class TestFreshStart:
         assert first == again
         assert all(one != two for one, two in zip(first, other, strict=True))
 
-    def test_preparing_again_begins_anew(self):
-        """Weights, running statistics, momentum and chance: all as they were."""
+    def test_another_start_begins_anew(self):
+        # Weights, running statistics, momentum and chance: all as they were.
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
             first = session.sample(session.prepare(case), 6, Timing.EACH).losses
             again = session.sample(session.prepare(case), 6, Timing.EACH).losses
         assert again == first
 
-    def test_another_batch_begins_anew_too(self):
         small, large = case_of(chancy(), batch=4), case_of(chancy(), batch=8)
         with opened(small) as session:
             session.sample(session.prepare(small), 6, Timing.EACH)
             after = session.sample(session.prepare(large), 6, Timing.EACH).losses
         assert after == losses(large, steps=6)
 
+        case = case_of(chancy(), batch=4)
+        with opened(case) as session:
+            session.sample(session.prepare(case), 2, Timing.EACH)
+            assert all(p.grad is None for p in session._module.parameters())
+
     def test_weights_are_built_again_only_where_a_step_has_changed_them(self, monkeypatch):
         case = case_of(chancy(), batch=4)
         with opened(case) as session:
-            built: list[int] = []
+            built = []
             initial = session._initial
             rebuild = lambda: built.append(1) or initial()  # noqa: E731
             session._opened = dataclasses.replace(session._opened, rebuild=rebuild)
@@ -124,7 +120,7 @@ class TestFreshStart:
             session.prepare(case)
             assert len(built) == 1
 
-    def test_looking_at_outputs_changes_nothing_of_the_training(self):
+    def test_looking_changes_nothing(self):
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
             inputs = session.prepare(case)
@@ -136,7 +132,6 @@ class TestFreshStart:
         assert found == list(losses(case, steps=6))
         assert np.array_equal(one["logits"], two["logits"])
 
-    def test_weights_that_were_doubted_are_what_they_were(self):
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
             assert isinstance(session, WeightPerturbable)
@@ -146,12 +141,6 @@ class TestFreshStart:
                 session.outputs(inputs)
             found += session.sample(inputs, 2, Timing.EACH).losses
         assert found == list(losses(case, steps=4))
-
-    def test_no_gradient_is_left_between_steps(self):
-        case = case_of(chancy(), batch=4)
-        with opened(case) as session:
-            session.sample(session.prepare(case), 2, Timing.EACH)
-            assert all(p.grad is None for p in session._module.parameters())
 
 
 class TestWithoutDropout:
@@ -181,7 +170,7 @@ class TestWithoutDropout:
 
     def test_every_place_where_a_probability_is_kept_is_reached(self):
         class DropPath(nn.Module):
-            def __init__(self) -> None:
+            def __init__(self):
                 super().__init__()
                 self.p = 0.5
                 self.dropout_seed = 7
@@ -190,7 +179,7 @@ class TestWithoutDropout:
         class Config:
             attention_dropout = 0.0
 
-            def __init__(self) -> None:
+            def __init__(self):
                 self.attention_dropout = 0.4
                 self.mask_time_prob = 0.3
 

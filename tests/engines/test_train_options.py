@@ -1,14 +1,7 @@
 """What training may be told, and what its card refuses without the engine."""
 
-from __future__ import annotations
-
 import pytest
-from training_sessions import (
-    case_of,
-    chancy,
-    opened,
-    training_facts,
-)
+from training_sessions import case_of, chancy, opened, training_facts
 
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.vocabulary import Timing
@@ -35,10 +28,9 @@ class TestOptions:
         assert facts["loss"] == "classification"
         assert facts["trained_parameters"] == 83
 
-    def test_the_card_and_the_engine_know_the_same_optimizers(self):
+    def test_optimizers_and_options_make_another_case(self):
         assert set(OPTIMIZERS) == set(train.LEARNING_RATES)
 
-    def test_what_was_set_on_purpose_is_another_case(self):
         ids = {
             case_of("bert-tiny", **options).case_id
             for options in ({}, {"optimizer": "sgd"}, {"gradient_checkpointing": True})
@@ -54,7 +46,7 @@ class TestOptions:
         with opened(case) as session:
             session.prepare(case)  # twice: what is enabled already is not enabled again
             inputs = session.prepare(case)
-            calls: list[int] = []
+            calls = []
             session._module.get_submodule(LAYERS[model]).register_forward_pre_hook(
                 lambda *_: calls.append(1)
             )
@@ -64,12 +56,11 @@ class TestOptions:
         assert facts["checkpointed_modules"] > 0
         assert found == pytest.approx(plain, rel=1e-5)
 
-    def test_without_it_nothing_is_recomputed(self):
+    def test_checkpointing_is_asked_for(self):
         case = case_of("bert-tiny")
         with opened(case) as session:
             assert training_facts(session)["checkpointed_modules"] == 0
 
-    def test_a_model_that_cannot_is_refused(self):
         case = case_of(chancy(), gradient_checkpointing=True)
         with pytest.raises(UnsupportedError) as caught, opened(case):
             pass

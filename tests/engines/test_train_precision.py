@@ -1,19 +1,9 @@
 """Training in narrow precisions: autocast, scaled losses, narrow weights; and compiled."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
-from training_sessions import (
-    case_of,
-    chancy,
-    losses,
-    opened,
-    training_facts,
-)
+from training_sessions import case_of, chancy, losses, opened, training_facts
 
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.pytorch.procedures import train
@@ -99,14 +89,14 @@ class TestPrecision:
         assert found[-1] < found[0]
 
 
-def compile_seconds(part: str) -> float:
+def compile_seconds(part):
     from torch._dynamo import utils
 
     return float(sum(utils.compilation_time_metrics.get(part, ())))
 
 
 @pytest.fixture
-def compiled_anew() -> Iterator[None]:
+def compiled_anew():
     """What a worker's environment sees to: nothing compiled earlier, here or in Inductor's cache.
 
     From the cache the backward pass comes with the forward pass and is not compiled at all.

@@ -1,9 +1,6 @@
 """Which meter counts a device's energy: recorded files, and libraries in the form of the real."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from gpu_records import H200, RTX, RecordedNvml
@@ -28,14 +25,14 @@ CPU = Device("cpu", "A processor")
 POWERCAP = "/sys/class/powercap"
 
 
-def zone(name: str, kind: str, microjoules: int | None, root: str = POWERCAP) -> dict[str, str]:
+def zone(name, kind, microjoules, root=POWERCAP):
     """Files of one zone as the kernel lays them out."""
     folder = f"{root}/{name}"
     files = {f"{folder}/name": kind, f"{folder}/max_energy_range_uj": "262143328850"}
     return files if microjoules is None else {**files, f"{folder}/energy_uj": str(microjoules)}
 
 
-def two_sockets(root: str = POWERCAP) -> RecordedFiles:
+def two_sockets(root=POWERCAP):
     return RecordedFiles(
         {
             **zone("intel-rapl:0", "package-0", 5_000_000, root),
@@ -50,12 +47,12 @@ def two_sockets(root: str = POWERCAP) -> RecordedFiles:
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_set(monkeypatch):
     for name in (POWERCAP_VARIABLE, "ZEUSD_SOCK_PATH", "ZEUSD_HOST_PORT"):
         monkeypatch.delenv(name, raising=False)
 
 
-def meter_of(device: Device, files: RecordedFiles, system: str = "linux") -> Any:
+def meter_of(device, files, system="linux"):
     meter = energy_meter(device, files, system)
     assert not isinstance(meter, NotAvailable), meter.reason
     return meter
@@ -149,15 +146,15 @@ def test_several_devices_are_summed_and_the_host_counted_once(monkeypatch):
 class AppleEnergyMonitor:
     """As zeus_apple_silicon 1.1 has it: cumulative millijoules, None where a chip counts none."""
 
-    def __init__(self, **counted: int | None) -> None:
+    def __init__(self, **counted):
         self.counted = counted
 
-    def get_cumulative_energy(self) -> Any:
+    def get_cumulative_energy(self):
         fields = ("cpu_total_mj", "gpu_mj", "gpu_sram_mj", "dram_mj", "ane_mj")
         return SimpleNamespace(**{name: self.counted.get(name) for name in fields})
 
 
-def apple(**counted: int | None) -> Any:
+def apple(**counted):
     return SimpleNamespace(AppleEnergyMonitor=lambda: AppleEnergyMonitor(**counted))
 
 
@@ -173,7 +170,7 @@ def test_apple_s_meters():
 
     assert "does not count the energy of the GPU" in str(apple_meter("gpu", apple(dram_mj=1)))
 
-    def refuses() -> None:
+    def refuses():
         raise RuntimeError("IOReport gives no channels")
 
     refusing = SimpleNamespace(AppleEnergyMonitor=refuses)
@@ -188,9 +185,7 @@ class ZeusdClient:
     dram_available = (True, False)
     left_out = False
 
-    def get_cpu_energy(
-        self, cpu_ids: list[int] | None = None, cpu: bool = True, dram: bool = True
-    ) -> dict[int, Any]:
+    def get_cpu_energy(self, cpu_ids=None, cpu=True, dram=True):
         assert (cpu_ids, cpu, dram) == ([0, 1], True, True)
         first = SimpleNamespace(cpu_energy_uj=5_000_000, dram_energy_uj=1_000_000)
         second = None if self.left_out else 7_000_000
@@ -214,7 +209,7 @@ def test_rapl_through_zeusd_where_root_alone_may_read_it(monkeypatch):
 def test_a_daemon_that_does_not_answer_leaves_the_reason(monkeypatch):
     monkeypatch.setenv("ZEUSD_HOST_PORT", "localhost:1")
 
-    def unreachable() -> None:
+    def unreachable():
         raise ConnectionError("nobody there")
 
     assert zeusd_meter(SimpleNamespace(ZeusdClient=unreachable)) is None

@@ -1,7 +1,5 @@
 """The command `accelbench hardware`: what people and machines see of it."""
 
-from __future__ import annotations
-
 import io
 import json
 from importlib.metadata import EntryPoint

@@ -1,7 +1,5 @@
 """Readers and throw-away processes: missing, failing, hanging, chattering."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -28,12 +26,14 @@ def test_files_that_cannot_be_read_are_none(tmp_path):
     assert files.names(str(tmp_path / "missing")) == []
 
 
-def test_commands_that_are_missing_or_fail():
+def test_commands_and_numbers():
     with pytest.raises(ToolMissingError, match="no-such-tool"):
         run_command(["no-such-tool"], 5)
     code = "import sys; print('first', file=sys.stderr); sys.exit('the driver is too old')"
     with pytest.raises(ProbeFailedError, match="the driver is too old"):
         run_command([sys.executable, "-c", code], 30)
+
+    assert [number(t) for t in ("12", "0x1ae0", "max", "", None)] == [12, 0x1AE0, None, None, None]
 
 
 def test_a_command_that_hangs_is_killed_with_its_children():
@@ -60,10 +60,6 @@ def test_a_throw_away_process_may_chatter(tmp_path, monkeypatch):
     assert probe_in_process("chatty_probe", 60) == {"cards": [1, 2]}
     with pytest.raises(ProbeFailedError, match="no readable answer"):
         probe_in_process("mute_probe", 60)
-
-
-def test_numbers():
-    assert [number(t) for t in ("12", "0x1ae0", "max", "", None)] == [12, 0x1AE0, None, None, None]
 
 
 CARDS = [{"uuid": "GPU-aa11"}, {"uuid": "GPU-ab22"}, {"uuid": "GPU-cc33"}]

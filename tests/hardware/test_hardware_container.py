@@ -1,7 +1,5 @@
 """What says that this is a container."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.hardware.cpu import container
@@ -10,13 +8,13 @@ from accelbench.hardware.cpu import container
 class Some:
     """A few files, and nothing else."""
 
-    def __init__(self, files: dict[str, str]) -> None:
+    def __init__(self, files):
         self._files = files
 
-    def text(self, path: str) -> str | None:
+    def text(self, path):
         return self._files.get(path)
 
-    def names(self, path: str) -> list[str]:
+    def names(self, path):
         return []
 
 

@@ -1,7 +1,5 @@
 """The CPU in full, from the records of four machines and of two systems without /proc."""
 
-from __future__ import annotations
-
 import json
 import sys
 

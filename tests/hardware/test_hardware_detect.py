@@ -1,7 +1,5 @@
 """All platforms together: order, names, detectors that misbehave, and one from outside."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -118,9 +116,9 @@ def test_the_example_installs_and_becomes_a_platform(tmp_path):
 
 
 def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch):
-    asked: list[str] = []
+    asked = []
 
-    def one(hardware: str, _: object) -> list[Device | Absent]:
+    def one(hardware, _):
         asked.append(hardware)
         return [Device(hardware, hardware)]
 

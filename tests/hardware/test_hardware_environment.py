@@ -1,7 +1,5 @@
 """What a run records of its surroundings, and that nothing heavy is imported for it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """cuda, rocm and mps from records: an H200, two different cards, MIG, an MI300X, an Apple M3."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

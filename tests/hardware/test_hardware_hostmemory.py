@@ -1,7 +1,5 @@
 """Host memory: what counts and what does not, from records and in a real child process."""
 
-from __future__ import annotations
-
 import json
 import platform
 import subprocess
@@ -200,19 +198,19 @@ def test_a_forked_child_sees_what_it_takes_and_nothing_else():
 class Hidden:
     """A process of another system: it shows what it is asked, or raises."""
 
-    def __init__(self, pid: int = 2**22 + 1, **shown: object) -> None:
+    def __init__(self, pid=2**22 + 1, **shown):
         self.pid, self._shown = pid, shown
 
-    def _show(self, name: str) -> object:
+    def _show(self, name):
         found = self._shown.get(name, psutil.AccessDenied())
         if isinstance(found, Exception):
             raise found
         return found
 
-    def memory_full_info(self) -> object:
+    def memory_full_info(self):
         return self._show("full")
 
-    def memory_info(self) -> object:
+    def memory_info(self):
         return self._show("plain")
 
 
@@ -233,7 +231,7 @@ def test_what_a_process_has_for_itself(process, found):
 
 def test_other_processes_memory():
     shown = Hidden(full=SimpleNamespace(uss=2**20))
-    processes: list[Hidden] = [shown]
+    processes = [shown]
     memory = ProcessesMemory(lambda: processes, "theirs")
     processes.append(Hidden(full=SimpleNamespace(uss=5 * 2**20)))
     assert (memory.peak_bytes(), memory.known) == (5 * 2**20, True)

@@ -1,7 +1,5 @@
 """Container limits: both versions, all the way up, and paths that lie outside what is mounted."""
 
-from __future__ import annotations
-
 from hardware_records import AMD_GUEST, DOCKER_V1, XEON_V2, RecordedFiles
 
 from accelbench.hardware.limits import ResourceLimits, find_groups, read_limits

@@ -1,7 +1,5 @@
 """Snapshots from records, what two of them tell, and when a reader is warned."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

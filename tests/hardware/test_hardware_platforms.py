@@ -1,7 +1,5 @@
 """openvino, qnn, tpu, directml and the browser's three from records."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import PackageNotFoundError
 
@@ -109,7 +107,7 @@ def pci(device):
     }
 
 
-def test_tpus():
+def test_a_tpu_is_found_by_its_pci_id_or_absent_with_a_reason():
     (chip,) = TpuDetector(RecordedFiles(pci("0x0063")), lambda: "libtpu 0.0.30", "linux").detect()
     assert (chip.name, chip.driver) == ("Google TPU v5e", "libtpu 0.0.30")
     assert chip.details["doors"] == ["/dev/vfio/0"]
@@ -198,7 +196,7 @@ def directml(said, system="win32", version="1.24"):
     return DirectmlDetector(lambda args, timeout: said, system, version_of).detect()
 
 
-def test_directml():
+def test_directml_is_what_windows_has_first_or_absent_with_a_reason():
     (found,) = directml("AMD Radeon RX 7600\r\n\r\nMicrosoft Remote Display Adapter\r\n")
     assert (str(found), found.name) == ("directml:0", "AMD Radeon RX 7600")
     (found,) = directml("NVIDIA RTX 4070\nIntel Arc A380\n")

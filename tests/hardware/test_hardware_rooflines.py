@@ -1,7 +1,5 @@
 """The table of documented devices: whole, plausible, and found by the names people use."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

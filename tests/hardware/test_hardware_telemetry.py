@@ -1,7 +1,5 @@
 """Every vendor's meters from records; what is absent comes back with its reason, never as 0."""
 
-from __future__ import annotations
-
 import os
 
 from gpu_records import H200, MI300X, RTX, RecordedAmdSmi, RecordedNvml
@@ -27,7 +25,7 @@ QUESTIONS = (
 )
 
 
-def test_nvidia():
+def test_nvidia_cards_answer_or_say_why_not():
     nvml = RecordedNvml(H200)
     meters = nvidia_telemetry(H200["uuid"], nvml)
     assert meters.clocks() == Clocks(1980, 3201, 1980)
@@ -78,7 +76,7 @@ def test_other_devices_and_the_null_object():
     assert [p.pid for p in meters.foreign_processes()] == [7]
 
 
-def test_amd():
+def test_amd_cards_answer_or_say_why_not():
     smi = RecordedAmdSmi(MI300X)
     meters = amd_telemetry(0, MI300X["uuid"], smi)
     assert meters.clocks() == Clocks(132, 900, 2100)
@@ -109,7 +107,7 @@ def powercap(*readings, readable=True):
     return tree
 
 
-def test_rapl():
+def test_rapl_adds_packages_and_unknown_energy_is_never_zero():
     files = RecordedFiles({**XEON_V2, **powercap(400_000, 900_000)})
     meters = CpuTelemetry(files)
     assert meters.energy_millijoules() == 1300

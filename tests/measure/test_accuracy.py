@@ -1,7 +1,5 @@
 """Accuracy, its intervals and paired differences, against figures computed by other means."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,9 +1,6 @@
 """Every statistic against scipy, or against the definition written out."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 from statistics import variance
 
@@ -34,7 +31,7 @@ rows = st.lists(st.integers(1, 10**6), min_size=1, max_size=80)
 noises = st.floats(0.001, 0.3)
 
 
-def spread_out(row: Sequence[float]) -> bool:
+def spread_out(row):
     """Whether there is any spread that rounding did not make."""
     return variance([math.log(one) for one in row]) > 1e-12
 
@@ -80,7 +77,7 @@ def test_pooled_noise_is_the_error_of_an_analysis_of_variance(runs):
     assert found.value == pytest.approx(math.sqrt(within / freedom), rel=1e-9, abs=1e-12)
 
 
-def power(k: int, noise: float, effect: float, level: float = 0.01) -> float:
+def power(k, noise, effect, level=0.01):
     """That of a paired t test, by the noncentral distribution."""
     centre = math.log1p(effect) / (noise * math.sqrt(2.0 / k))
     reach = stats.t.ppf(1.0 - level / 2.0, k - 1)

@@ -1,7 +1,5 @@
 """Steps, spikes and drift: found where they were put, and nowhere else."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -15,7 +13,7 @@ from accelbench.measure import changes
 from accelbench.measure.changes import course, courses
 
 
-def series(*levels: tuple[int, float], noise: float = 0.01, seed: int = 0) -> list[float]:
+def series(*levels, noise=0.01, seed=0):
     """So many points at each level, with noise."""
     flat = [level for count, level in levels for _ in range(count)]
     drawn = np.random.default_rng(seed).normal(0.0, noise, len(flat))
@@ -90,7 +88,7 @@ def test_the_partition_is_the_cheapest_of_all(logs, noise):
     x = np.array(logs)
     price = changes.PRICE * math.log(len(x))
 
-    def cost(cuts: tuple[int, ...]) -> float:
+    def cost(cuts):
         pieces = np.split(x, cuts)
         if any(len(piece) < 2 for piece in pieces):
             return math.inf

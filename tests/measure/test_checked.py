@@ -1,14 +1,9 @@
 """What stands before a session: strikes are forgiven, lies are not."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, cast
-
 import pytest
 
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Block, Session
+from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.scripted import VirtualClock
 from accelbench.measure.block_validation import refuse_bad_block
@@ -22,24 +17,24 @@ class Struck:
 
     phases, device_timed = ("step",), False
 
-    def __init__(self, beside: Callable[[int], int], said: float = 1.0) -> None:
+    def __init__(self, beside, said=1.0):
         self.clock = VirtualClock(40.0)
         self._beside, self._said = beside, said
-        self.asked: list[int] = []
+        self.asked = []
 
-    def prepare(self, case: Any, seed: int | None = None) -> None:
+    def prepare(self, case, seed=None):
         return None
 
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(self, inputs, n, timing):
         self.clock.advance(n * MS + self._beside(len(self.asked)))
         self.asked.append(n)
         each = round(self._said * MS)
         return Block(n, timing, {"step": [each * n] if timing is Timing.WHOLE else [each] * n})
 
 
-def checked(session: Struck) -> Session:
-    found = CheckedSession(cast("Session", session), session.clock, session.clock).session
-    found.prepare(cast("Any", None))
+def checked(session):
+    found = CheckedSession(session, session.clock, session.clock).session
+    found.prepare(None)
     found.sample(None, 1, Timing.EACH)  # brings the inputs; what it takes beside is not judged
     return found
 
@@ -59,7 +54,7 @@ def test_who_explains_some_blocks_alone_is_refused(of, lies):
     session = Struck(lambda _: 0)
     honest = session.sample
 
-    def some(inputs: Any, n: int, timing: Timing) -> Block:
+    def some(inputs, n, timing):
         block = honest(inputs, n, timing)
         lie = len(session.asked) % of < lies and len(session.asked) > 1
         each = [ns // 3 if lie else ns for ns in block.phase_ns["step"]]
@@ -68,7 +63,7 @@ def test_who_explains_some_blocks_alone_is_refused(of, lies):
     session.sample = some
     found = checked(session)
 
-    def measured() -> None:
+    def measured():
         for _ in range(8):
             found.sample(None, 10, Timing.EACH)
 
@@ -85,10 +80,10 @@ def test_steps_that_looked_long_once_are_asked_again_for_long_enough():
     class Page(Struck):
         host_memory = None
 
-        def cpu_seconds(self) -> float:
+        def cpu_seconds(self):
             return 0.0
 
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             busy = 10 if len(self.asked) == 1 else 1
             self.clock.advance(n * (busy - 1) * MS)
             super().sample(inputs, n, timing)
@@ -108,18 +103,18 @@ def test_doubts_that_are_explained_are_dropped():
     assert len(session.asked) == 2
 
     session = Struck(lambda _: 0, said=0.1)
-    found = CheckedSession(cast("Session", session), session.clock, session.clock)
+    found = CheckedSession(session, session.clock, session.clock)
     for _ in range(3):
         found.sample(None, 10, Timing.DEVICE)
     assert session.asked == [10] * 3
     assert found.explained == TimeBudget()
 
     # A training step that was a second look has a loss like any other.
-    noted: list[Block] = []
+    noted = []
     session = Struck(lambda number: 500 * MS if number == 1 else 0)
-    raw = cast("Session", session)
+    raw = session
     found = CheckedSession(raw, session.clock, session.clock, noted.append).session
-    found.prepare(cast("Any", None))
+    found.prepare(None)
     for _ in range(2):
         found.sample(None, 10, Timing.EACH)
     assert [block.steps for block in noted] == session.asked
@@ -135,16 +130,16 @@ def test_who_never_explains_the_time_is_refused(timing):
 
 def test_what_may_be_left_unexplained():
     session = Struck(lambda _: MS // 20)
-    raw = cast("Session", session)
+    raw = session
     found = CheckedSession(raw, session.clock, session.clock)
-    found.prepare(cast("Any", None))
+    found.prepare(None)
     assert found.explained.unexplained_share is None
     for _ in range(3):
         found.sample(None, 1, Timing.EACH)
     assert found.explained.unexplained_share == pytest.approx(1 - 1 / 1.05)
 
     session = Struck(lambda _: 0, said=0.1)
-    found = CheckedSession(cast("Session", session), session.clock, None)
+    found = CheckedSession(session, session.clock, None)
     for _ in range(10):
         found.sample(None, 10, Timing.EACH)
     assert found.explained.unexplained_share is None

@@ -1,9 +1,6 @@
 """Limits and estimates at exact values: each follows from a formula, or lies just at a bound."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +37,7 @@ from accelbench.measure.warmup import WarmupRule
 MS = 1_000_000
 
 
-def t(p: float, freedom: float) -> float:
+def t(p, freedom):
     return float(stats.t.ppf(p, freedom))
 
 
@@ -113,7 +110,7 @@ def test_verdicts_need_launches_past_the_floor():
         assert minimum_detectable_effect(k, noise) == pytest.approx(math.expm1(max(past, shown)))
 
 
-def alternating(count: int, size: float) -> np.ndarray:
+def alternating(count, size):
     return size * (np.arange(count) % 2)
 
 
@@ -183,14 +180,7 @@ def test_a_cut_costs_three_times_the_logarithm_of_the_points(size, cut):
     assert cuts_of(np.repeat([0.0, size], 10), 1.0) == cut
 
 
-def decide(
-    monkeypatch: pytest.MonkeyPatch,
-    half_width: float,
-    effective: float,
-    elapsed_ns: int = 0,
-    before: Decision | None = None,
-    n: int = 60,
-) -> Decision:
+def decide(monkeypatch, half_width, effective, elapsed_ns=0, before=None, n=60):
     """Decide on samples of 1 whose interval is what is given."""
     estimate = MedianEstimate(Interval(1.0 - half_width, 1.0 + half_width), effective)
     monkeypatch.setattr(stopping, "median_estimate", lambda _: estimate)
@@ -225,7 +215,7 @@ def test_from_thirty_fixed_samples_on_a_wide_interval_is_unusable(monkeypatch, n
     assert StoppingRule(fixed=n).decide([1] * n, 0, None).quality is quality
 
 
-def warm(*steps: float, rule: WarmupRule | None = None) -> Any:
+def warm(*steps, rule=None):
     state = (rule or WarmupRule()).start()
     for step in steps:
         state = state.fed([round(step)])
@@ -330,7 +320,7 @@ def test_five_percent_from_the_first_third_to_the_last_are_a_drift(last, found):
 def test_thirds_are_apart_by_their_intervals_of_99_percent(monkeypatch):
     levels = []
 
-    def interval(row: Any, level: float) -> Interval:
+    def interval(row, level):
         levels.append(level)
         return Interval(float(row[0]), float(row[0]))
 

@@ -76,7 +76,7 @@ def test_the_minimum_detectable_effect_is_found_with_its_power(k, noise):
     assert np.mean(found) == pytest.approx(0.8, abs=0.06)
 
 
-def test_verdicts():
+def test_a_verdict_needs_enough_launches_and_an_effect_past_the_floor():
     a = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2]
     assert verdict(a, [0.8 * x for x in a], noise=0.01).answer is ComparisonAnswer.FASTER
     assert verdict(a, [1.2 * x for x in a], noise=0.01).answer is ComparisonAnswer.SLOWER

@@ -1,25 +1,20 @@
 """The measuring loop on a virtual clock: known latencies in, known numbers out."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Block, Device, Evidence, Job
+from accelbench.core.protocols import Block, Device, Job
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.core.worth import NOT_USED
 from accelbench.engines.scripted import ScriptedSession, VirtualClock
 from accelbench.measure.block_validation import side_passes
-from accelbench.measure.intervals import Interval
-from accelbench.measure.loop import Measurement, Rules, measure
+from accelbench.measure.loop import Rules, measure
 from accelbench.measure.stopping import StoppingRule
 from accelbench.measure.warmup import WarmupRule
 from accelbench.models.selection import choose
@@ -32,37 +27,37 @@ MS = 1_000_000
 class Notes:
     """A listener that remembers, and a meter that gives what it is told to."""
 
-    def __init__(self) -> None:
-        self.phases: list[str] = []
-        self.counts: list[int] = []
+    def __init__(self):
+        self.phases = []
+        self.counts = []
         self.resets = 0
 
-    def phase(self, name: str) -> None:
+    def phase(self, name):
         self.phases.append(name)
 
-    def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+    def progress(self, samples, median_ns, interval):
         self.counts.append(samples)
 
-    def reset(self) -> None:
+    def reset(self):
         self.resets += 1
 
-    def sample(self, work: Callable[[], object]) -> None:
+    def sample(self, work):
         work()
 
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self):
         return {"memory_peak_mb": 3.0, "memory_avg_mb": 2.0}
 
 
 class Session(ScriptedSession):
     """A scripted session whose blocks can be altered, and that knows when it is at work."""
 
-    def __init__(self, case: Case, script: Mapping[str, Any], clock: VirtualClock) -> None:
+    def __init__(self, case, script, clock):
         super().__init__(Job(case, CPU), script, clock)
-        self.alter: Callable[[int, Block], Block] = lambda _, block: block
-        self.blocks: list[Block] = []
+        self.alter = lambda _, block: block
+        self.blocks = []
         self.at_work = False
 
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(self, inputs, n, timing):
         self.at_work = True
         block = self.alter(len(self.blocks), super().sample(inputs, n, timing))
         self.blocks.append(block)
@@ -70,25 +65,23 @@ class Session(ScriptedSession):
         return block
 
 
-def case_of(batch: int = 1, compiled: bool = False) -> Case:
-    options: dict[str, Any] = {"compile": True} if compiled else {}
+def case_of(batch=1, compiled=False):
+    options = {"compile": True} if compiled else {}
     return Case(MODEL, Target("scripted", "cpu"), "fp32", Shapes(batch, 128), options=options)
 
 
-def session_of(case: Case, tick_ns: float = 1.0, **script: Any) -> tuple[Session, VirtualClock]:
+def session_of(case, tick_ns=1.0, **script):
     clock = VirtualClock(tick_ns)
     return Session(case, script, clock), clock
 
 
-def measured(
-    batch: int = 1, rules: Rules | None = None, tick_ns: float = 1.0, **script: Any
-) -> Measurement:
+def measured(batch=1, rules=None, tick_ns=1.0, **script):
     session, clock = session_of(case_of(batch), tick_ns, **script)
     notes = Notes()
     return measure(session, case_of(batch), rules or Rules(), clock, notes, notes)
 
 
-def fixed(warmup: int, iterations: int) -> Rules:
+def fixed(warmup, iterations):
     return Rules(WarmupRule(fixed=warmup), StoppingRule(fixed=iterations))
 
 
@@ -217,11 +210,11 @@ def test_steps_too_short_for_the_clock_are_timed_in_blocks():
 class Afar(Session):
     """A session that is asked for many blocks at once."""
 
-    def __init__(self, case: Case, script: Mapping[str, Any], clock: VirtualClock) -> None:
+    def __init__(self, case, script, clock):
         super().__init__(case, script, clock)
-        self.asked: list[tuple[int, int]] = []
+        self.asked = []
 
-    def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> list[Block]:
+    def unbroken_blocks(self, inputs, steps, samples):
         self.asked.append((steps, samples))
         return [self.sample(inputs, steps, Timing.WHOLE) for _ in range(samples)]
 
@@ -291,13 +284,13 @@ def test_phases_are_announced_in_order_and_memory_is_metered():
 def test_the_listener_is_called_only_between_blocks():
     case = case_of()
     session, clock = session_of(case, lognormal={"median_ns": MS, "sigma": 0.2, "seed": 1})
-    heard: list[bool] = []
+    heard = []
 
     class Listener(Notes):
-        def phase(self, name: str) -> None:
+        def phase(self, name):
             heard.append(session.at_work)
 
-        def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+        def progress(self, samples, median_ns, interval):
             heard.append(session.at_work)
             clock.advance(3600e9)  # an hour of drawing must not show in any sample
 
@@ -316,7 +309,7 @@ def test_a_listener_that_raises_ends_it():
         pass
 
     class Listener(Notes):
-        def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+        def progress(self, samples, median_ns, interval):
             raise StopError
 
     notes = Listener()
@@ -330,7 +323,7 @@ def test_outputs_that_are_not_finite_are_said():
     case = case_of()
 
     class NotFinite(Session):
-        def evidence(self) -> Evidence:
+        def evidence(self):
             return replace(super().evidence(), details={"outputs_finite": False})
 
     clock = VirtualClock()
@@ -346,7 +339,7 @@ def test_several_phases_are_split_in_a_pass_of_their_own():
     class Training(Session):
         phases = ("forward", "backward")
 
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             block = super().sample(inputs, n, Timing.EACH)
             if timing is not Timing.PHASES:
                 return block
@@ -368,7 +361,7 @@ def test_a_request_has_a_time_for_each_of_its_tokens(told, ok):
     class Writing(Session):
         phases = ("prefill", "decode")
 
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             block = super().sample(inputs, n, Timing.EACH)
             if timing is not Timing.PHASES:
                 return block
@@ -392,16 +385,16 @@ def test_a_request_has_a_time_for_each_of_its_tokens(told, ok):
 def test_average_memory_of_a_slow_step_is_of_a_whole_one(phases, whole_steps):
     """What is looked at is a forward pass: it is the step only where a step is no more."""
     case = case_of()
-    seen: list[int] = []
+    seen = []
 
     class Parted(Session):
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             block = super().sample(inputs, n, Timing.EACH)
             times = dict.fromkeys(phases, block.phase_ns["step"])
             return replace(block, timing=timing, phase_ns=times)
 
     class Metered(Notes):
-        def sample(self, work: Callable[[], object]) -> None:
+        def sample(self, work):
             before = len(session.blocks)
             work()
             seen.extend(block.steps for block in session.blocks[before:])
@@ -420,7 +413,7 @@ def test_a_device_with_event_timers_reports_them_beside():
     class Timed(Session):
         device_timed = True
 
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             if timing is Timing.DEVICE:
                 return Block(n, timing, {"step": [MS // 2] * n})
             return super().sample(inputs, n, timing)
@@ -438,12 +431,12 @@ def test_a_device_with_event_timers_reports_them_beside():
     ("step_ms", "steps"), [(1.0, 60), (19.0, 3), (20.0, 3), (333.0, 3), (334.0, 1)]
 )
 def test_a_pass_beside_takes_60_ms_or_three_steps_or_one_that_is_long(step_ms, steps):
-    asked: list[int] = []
+    asked = []
 
-    def sample(inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(inputs, n, timing):
         asked.append(n)
         return Block(n, timing, {"step": [MS] * n})
 
-    session: Any = SimpleNamespace(phases=("step",), device_timed=True, sample=sample)
+    session = SimpleNamespace(phases=("step",), device_timed=True, sample=sample)
     side_passes(session, case_of(), None, step_ms * MS, Notes())
     assert asked == [steps]

@@ -1,9 +1,5 @@
 """The losses of a training case, and what they tell of its steps."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import pytest
 
 from accelbench.core.errors import CaseError
@@ -12,7 +8,7 @@ from accelbench.core.vocabulary import Timing
 from accelbench.measure.losses import LossLog
 
 
-def logged(*blocks: Sequence[float]) -> LossLog:
+def logged(*blocks):
     """A log of blocks with these losses."""
     log = LossLog()
     for losses in blocks:

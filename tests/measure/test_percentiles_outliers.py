@@ -94,7 +94,7 @@ def test_no_percentile_outside_the_open_range(q):
         percentile([1, 2], q, 10**9)
 
 
-def test_fences():
+def test_outliers_lie_beyond_the_fences():
     # Quartiles 3 and 7 of 1 … 9, range 4: fences at 13 and 19, -3 and -9.
     row = [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert outliers(row) == Outliers(0, 0)

@@ -1,7 +1,5 @@
 """By how much runs differ: from history, else by the stated prior."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,7 +18,7 @@ from accelbench.measure.runs import (
 SIGMA = 0.02
 
 
-def history(tau: float, runs: int, launches: int = 5, seed: int = 0) -> list[list[float]]:
+def history(tau, runs, launches=5, seed=0):
     """Runs of one thing, each with an error of its own."""
     rng = np.random.default_rng(seed)
     middles = rng.normal(0.0, tau, runs)
@@ -45,12 +43,12 @@ def test_the_prior_stands_without_a_history():
 KNOWN = Noise(PRIOR.value, math.inf)
 
 
-def of_means(*logs: float) -> list[list[float]]:
+def of_means(*logs):
     """Runs of two launches that agree, so that their means are all that differs."""
     return [[math.exp(one)] * 2 for one in logs]
 
 
-def spaced(count: int, deviation: float) -> list[list[float]]:
+def spaced(count, deviation):
     """Runs whose means have exactly this standard deviation."""
     signs = [(-1.0) ** n for n in range(count)]
     return of_means(*(sign * deviation * math.sqrt((count - 1) / count) for sign in signs))

@@ -21,7 +21,7 @@ def test_a_clock_that_falls_half_way_is_seen(n):
     assert np.median([d.relative for d in found]) == pytest.approx(0.15, abs=0.03)
 
 
-def test_drifts():
+def test_a_drift_is_between_the_first_and_the_last_third():
     ramp = np.linspace(1.0, 1.3, 300)
     slower, faster = drift(ar1(300, 0.3, 1, 0.02) * ramp), drift(ar1(300, 0.3, 1, 0.02) / ramp)
     assert slower.found

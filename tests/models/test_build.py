@@ -1,7 +1,5 @@
 """Building: exact sizes, seeds that reproduce, each weight drawn by the model's own scheme."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
@@ -81,7 +79,7 @@ def test_weights_are_distributed_as_the_plain_constructor_makes_them(name):
 class Awkward(torch.nn.Module):
     """Initialises as real models do: truncation in steps, a zeroed row, a copy, a tie."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.truncated = torch.nn.Parameter(torch.empty(40, 50))
         torch.nn.init.trunc_normal_(self.truncated, std=1.0, a=-1.0, b=1.0)
@@ -118,7 +116,7 @@ def test_fills_are_done_in_order_and_survive_the_cast():
     assert torch.equal(made.derived, (whole.truncated * 2).half())
     assert torch.equal(made.copied, made.rows)
 
-    def construct() -> torch.nn.Module:
+    def construct():
         return torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.Conv2d(3, 4, 5))
 
     torch.manual_seed(11)
@@ -175,7 +173,7 @@ def test_a_model_never_all_exists_in_fp32_where_sixteen_bits_are_wanted():
 
 
 def test_the_digest_sees_values_places_names_and_types():
-    def digest(weight: torch.Tensor, name: str = "weight") -> str:
+    def digest(weight, name="weight"):
         module = torch.nn.Module()
         module.register_buffer(name, weight)
         return weights_digest(module)

@@ -1,13 +1,9 @@
 """The models of the catalogue: what each is fed, that it runs, trains and generates."""
 
-from __future__ import annotations
-
 import json
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +12,6 @@ from safetensors.torch import load_file, save_file
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.model import ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.models.build import build, parameter_count, skeleton
@@ -49,7 +44,7 @@ PUBLISHED = {
 }  # fmt: skip
 
 #: config.json as it lies beside the published weights: what could tell another model.
-CARDS: dict[str, dict[str, Any]] = {
+CARDS = {
     "t5-small": {"model_type": "t5", "d_model": 512, "d_ff": 2048, "num_layers": 6,
         "num_heads": 8, "decoder_start_token_id": 0, "n_positions": 512},
     "distilbert-base": {"model_type": "distilbert", "dim": 768, "n_layers": 6, "n_heads": 12,
@@ -82,7 +77,7 @@ OTHERS = [spec for spec in SMALL if spec not in TEXT]
 SENSING = [spec for spec in OTHERS if spec.procedure == "forward"]
 
 
-def of(specs: list[ModelSpec]) -> pytest.MarkDecorator:
+def of(specs):
     return pytest.mark.parametrize("spec", specs, ids=lambda spec: spec.id)
 
 
@@ -90,7 +85,7 @@ every = of(list(every_model()))
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     """Small products: threads that wait for each other cost more than they bring."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -98,22 +93,18 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def drawn(
-    spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE, seed: int = 0
-) -> dict[str, torch.Tensor]:
+def drawn(spec, shapes, mode=Mode.INFERENCE, seed=0):
     return {k: torch.from_numpy(v) for k, v in make_inputs(spec, shapes, seed, mode).items()}
 
 
-def stepped(
-    spec: ModelSpec, module: torch.nn.Module, shapes: Shapes
-) -> tuple[Any, dict[str, torch.Tensor]]:
+def stepped(spec, module, shapes):
     """The outputs of a model in training, and what it was fed, labels and all."""
     labels = {one.name for one in spec.training.labels}
     fed = drawn(spec, shapes, Mode.TRAINING)
     return module(**{k: v for k, v in fed.items() if k not in labels}), fed
 
 
-def floats(outputs: Any) -> dict[str, torch.Tensor]:
+def floats(outputs):
     return {k: v for k, v in outputs.items() if isinstance(v, torch.Tensor)}
 
 
@@ -343,7 +334,7 @@ def test_a_request_is_one_that_the_model_can_answer(spec):
     assert spec.generation is not None
     shapes = settle(spec, Shapes(2, new_tokens=4))
     inputs = drawn(spec, shapes)
-    module: Any = build(spec, seed=0)
+    module = build(spec, seed=0)
     ids = module.generate(**inputs, min_new_tokens=4, max_new_tokens=4, do_sample=False)
     prompt = (
         0 if spec.id == "whisper-mini" else shapes.prompt_tokens or 0
@@ -373,7 +364,7 @@ def test_t5_answers_from_its_start_id_alone():
 def test_each_token_goes_to_two_experts():
     spec = find("mixtral-tiny")
     module = build(spec, 0)
-    chosen: list[torch.Tensor] = []
+    chosen = []
     for layer in module.model.layers:
         layer.mlp.gate.register_forward_hook(lambda _m, _a, out: chosen.append(out[2]))
     with torch.inference_mode():
@@ -518,7 +509,7 @@ def test_a_config_and_an_index_are_part_of_a_digest():
 
 @of([s for s in SMALL if s.procedure != "forward"])
 def test_building_asks_nobody(spec, monkeypatch):
-    def refuse(*_: Any) -> None:
+    def refuse(*_):
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)

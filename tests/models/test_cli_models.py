@@ -1,7 +1,5 @@
 """`accelbench models`: a table of 80 columns, one model in full, one JSON document."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -13,7 +11,7 @@ from accelbench.models.find import every_model, find
 from accelbench.models.package_models import models as package_models
 
 
-def run(*arguments: str) -> str:
+def run(*arguments):
     done = CliRunner(env={"COLUMNS": "80", "TERM": "dumb"}).invoke(
         app, list(arguments), catch_exceptions=False
     )

@@ -1,8 +1,5 @@
 """Models that an owner's code makes: which words name some, and what an attribute gives."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +7,7 @@ import torch
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError, UsageError
-from accelbench.core.model import CodeKind, FileFormat, ModelSpec
+from accelbench.core.model import CodeKind, FileFormat
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.models.build import build, built
 from accelbench.models.code_models.loading import code_word
@@ -52,12 +49,12 @@ words = "no model"
 
 
 @pytest.fixture
-def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModelSpec]:
+def spec(tmp_path, monkeypatch):
     """The model of an attribute of a file with such a source, looked at in this process."""
     monkeypatch.chdir(tmp_path)
     look_here(monkeypatch)
 
-    def made(attribute: str, *inputs: str, source: str = MODULES, reference: str = "") -> ModelSpec:
+    def made(attribute, *inputs, source=MODULES, reference=""):
         (tmp_path / "mine.py").write_text(source)
         word = code_word(f"mine.py:{attribute}")
         assert word is not None

@@ -1,16 +1,12 @@
 """costs.json: up to date, exact where it was not fitted, None where nothing was counted."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
-from accelbench.core.model import AnalyticCost
 from accelbench.core.vocabulary import Mode
 from accelbench.models.cost import COSTS_FILE, cost, engine_bytes, flops, memory_estimate_bytes
 from accelbench.models.find import every_model, find
@@ -21,9 +17,7 @@ from accelbench.models.polynomials import InexactError, through, undominated, va
 everyone = pytest.mark.parametrize("spec", every_model(), ids=lambda s: s.id)
 
 
-def known(
-    name: str, shapes: Shapes, precision: str = "fp32", mode: Mode = Mode.INFERENCE
-) -> AnalyticCost:
+def known(name, shapes, precision="fp32", mode=Mode.INFERENCE):
     found = cost(find(name), shapes, precision, mode)
     assert found is not None
     return found
@@ -204,7 +198,7 @@ def test_memory_by_precision():
 
 
 def test_memory_of_training_by_its_options():
-    def needed(precision: str = "fp32", **options: Any) -> int:
+    def needed(precision="fp32", **options):
         found = memory_estimate_bytes(spec, shapes, precision, Mode.TRAINING, options)
         assert found is not None
         return found
@@ -221,7 +215,7 @@ def test_memory_of_training_by_its_options():
     assert needed(gradient_checkpointing=True) < needed()
 
 
-def test_polynomials():
+def test_polynomials_are_of_whole_numbers_and_undominated():
     points = {(b, x): b * x * (x - 1) // 2 for b in (1, 2) for x in (1, 2, 3)}
     with pytest.raises(InexactError):
         through((1, 2), (1, 2, 3), points)

@@ -1,18 +1,13 @@
 """Models files: the document's example, models of one's own, and every mistake with its place."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
-from accelbench.core.model import ModelSpec
 from accelbench.core.serial import model_from_json
 from accelbench.core.vocabulary import Architecture
 from accelbench.models import own
@@ -38,7 +33,7 @@ DOCUMENT = """{
 """
 
 
-def written(folder: Path, content: str | dict[str, Any]) -> Path:
+def written(folder, content):
     path = folder / "models.json"
     text = content if isinstance(content, str) else json.dumps(content, indent=1)
     path.write_text(text, encoding="utf-8")
@@ -69,7 +64,7 @@ BERT = {
 }  # fmt: skip
 TEXT = {"family": "embedding", "size": "tiny", "modality": "text"}
 WRITES = {"family": "text_generation", "size": "tiny", "modality": "text"}
-OWN: dict[str, Any] = {
+OWN = {
     "reader": {"name": "our-encoder", "path": "ours", **TEXT},
     "writer": {
         "name": "our-decoder", "class": "GPT2LMHeadModel",
@@ -109,7 +104,7 @@ OWN: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSpec]:
+def ours(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "ours").mkdir()
     (folder / "ours" / "config.json").write_text(json.dumps(BERT))
@@ -215,7 +210,7 @@ def test_describing_them_imports_no_engine_here(tmp_path):
 # -- mistakes
 
 
-def refused(folder: Path, content: str | dict[str, Any]) -> str:
+def refused(folder, content):
     path = written(folder, content)
     with pytest.raises(UsageError) as caught:
         models_in(path)
@@ -301,7 +296,7 @@ def test_one_wrong_entry_does_not_stop_the_others(tmp_path):
     ]
     assert list(found.wrong) == ["text", "unbuilt", "typo", "again"]
     assert "bert-tiny is in the file twice" in str(found.wrong["again"])
-    heard: list[UsageError] = []
+    heard = []
     chosen = choose(models_file=path, pass_over=heard.append)
     assert [one.id for one in chosen] == ["bert-tiny", "t5-small"]
     assert [str(one) for one in heard] == [str(one) for one in found.wrong.values()]

@@ -1,7 +1,5 @@
 """The denoising arithmetic for arrays is diffusers' own scheduler."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,7 @@ from accelbench.core.errors import UnsupportedError
 from accelbench.models.denoising import TIMES, Schedule, denoised
 
 
-def scheduler(steps: int) -> DDIMScheduler:
+def scheduler(steps):
     made = DDIMScheduler(
         beta_start=0.00085,
         beta_end=0.012,

@@ -1,12 +1,8 @@
 """What a pass of an engine's own files costs, TensorFlow Lite's and ncnn's, counted by hand."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import flatbuffers
 import numpy as np
@@ -27,19 +23,14 @@ CODES, KINDS = schema.BuiltinOperator, schema.BuiltinOptions
 Tensors = Mapping[str, tuple[Sequence[int], bool]]
 
 
-def options(kind: str, **fields: Any) -> Any:
+def options(kind, **fields):
     made = getattr(schema, f"{kind}T")()
     for name, value in fields.items():
         setattr(made, name, value)
     return getattr(KINDS, kind), made
 
 
-def lite(
-    path: Path,
-    tensors: Tensors,
-    layers: Sequence[tuple[str, Sequence[str], str, tuple[int, Any]]],
-    sizes: Sequence[int] = (),
-) -> Path:
+def lite(path, tensors, layers, sizes=()):
     """A model whose first tensor is its input; the results of its last layer are its outputs."""
     names, model = list(tensors), schema.ModelT()
     model.version, model.buffers, model.operatorCodes = 3, [schema.BufferT()], []

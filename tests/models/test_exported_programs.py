@@ -1,13 +1,9 @@
 """Programs of torch.export: read without running them, hostile ones refused, the same bits made."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,7 +24,7 @@ torch = pytest.importorskip("torch")
 class Reader(torch.nn.Module):
     """A table, a part without gradients, a size that is computed, and outputs by name."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.table = torch.nn.Embedding(50, 8)
         self.norm = torch.nn.BatchNorm1d(8)
@@ -36,7 +32,7 @@ class Reader(torch.nn.Module):
         self.tied.weight = self.table.weight
         self.scale = torch.full((8,), 0.5)
 
-    def forward(self, ids: Any, mask: Any) -> dict[str, Any]:
+    def forward(self, ids, mask):
         rows = self.table(ids) * mask.unsqueeze(-1)
         with torch.no_grad():
             places = torch.arange(ids.shape[1], device=ids.device).sqrt()
@@ -46,7 +42,7 @@ class Reader(torch.nn.Module):
         return {"logits": self.tied(rows), "halves": left * right}
 
 
-def drawn(module: Any) -> Any:
+def drawn(module):
     """A module with weights that differ from place to place, as it infers."""
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -56,7 +52,7 @@ def drawn(module: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reader(tmp_path_factory):
     path = tmp_path_factory.mktemp("programs") / "reader.pt2"
     batch, length = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("seq", min=4, max=99)
     free = {0: batch, 1: length}
@@ -67,21 +63,14 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def product(tmp_path_factory):
     path = tmp_path_factory.mktemp("programs") / "product.pt2"
     example = (torch.ones(3, 4),)
     torch.export.save(torch.export.export(drawn(torch.nn.Linear(4, 2)), example), path)
     return path
 
 
-def rewritten(
-    source: Path,
-    target: Path,
-    program: Callable[[Any], None] | None = None,
-    weights: Callable[[Any], None] | None = None,
-    more: dict[str, bytes] | None = None,
-    compress: int = zipfile.ZIP_STORED,
-) -> Path:
+def rewritten(source, target, program=None, weights=None, more=None, compress=zipfile.ZIP_STORED):
     """An archive as another one, some of it changed."""
     changes = {"model.json": program, "model_weights_config.json": weights}
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", compress) as new:
@@ -97,7 +86,7 @@ def rewritten(
     return target
 
 
-def says(path: Path) -> str:
+def says(path):
     with pytest.raises(FileRefusedError) as refused:
         look(path)
     return f"{refused.value.message} {refused.value.advice}"
@@ -148,7 +137,7 @@ def test_sizes_outside_its_ranges_are_refused(reader, shapes, told):
     assert settle(spec, Shapes(64, sequence=99)).batch == 64
 
 
-def support(path: Path, precision: str) -> str:
+def support(path, precision):
     case = Case(model_of_file(str(path)), Target("pytorch", "cpu"), precision, Shapes(3))
     return PytorchRuntime().supports(case, Device("cpu", "a processor")).message
 
@@ -161,7 +150,7 @@ def test_a_program_is_cast_where_none_of_its_nodes_names_a_type(product, tmp_pat
     assert built(spec, 0, dtype=torch.bfloat16).digest == built(spec, 0).digest
 
     class Named(torch.nn.Module):
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             return x.to(torch.float16).cumsum(0) * torch.ones(4, dtype=torch.float16)
 
     named = tmp_path / "named.pt2"
@@ -172,11 +161,11 @@ def test_a_program_is_cast_where_none_of_its_nodes_names_a_type(product, tmp_pat
 
 def test_a_type_that_nodes_name_follows_where_the_program_is_widened(tmp_path):
     class Half(torch.nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.weight = torch.nn.Parameter(torch.ones(4))
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             return x * self.weight + torch.arange(4, dtype=self.weight.dtype)
 
     path = tmp_path / "half.pt2"
@@ -189,7 +178,7 @@ def test_a_type_that_nodes_name_follows_where_the_program_is_widened(tmp_path):
 
 
 class Bomb:
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return (Path.touch, (Path("exploded"),))
 
 
@@ -198,7 +187,7 @@ def test_nothing_of_a_hostile_program_is_run(reader, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     touch = "__import__('pathlib').Path('exploded').touch()"
 
-    def evil(program: Any) -> None:
+    def evil(program):
         program["guards_code"] = [f"{touch} or True"]
         module = program["graph_module"]
         values = module["graph"]["tensor_values"]
@@ -229,7 +218,7 @@ def test_nothing_of_a_hostile_program_is_run(reader, tmp_path, monkeypatch):
     ],
 )
 def test_what_is_no_operator_is_not_called(product, tmp_path, target, told):
-    def call(program: Any) -> None:
+    def call(program):
         program["graph_module"]["graph"]["nodes"][0]["target"] = target
 
     words = says(rewritten(product, tmp_path / "calls.pt2", call))
@@ -238,7 +227,7 @@ def test_what_is_no_operator_is_not_called(product, tmp_path, target, told):
 
 
 def test_an_operator_that_torch_does_not_have_is_said_where_it_is_built(product, tmp_path):
-    def call(program: Any) -> None:
+    def call(program):
         program["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.aten.newer.default"
 
     spec = model_of_file(str(rewritten(product, tmp_path / "newer.pt2", call)))
@@ -246,15 +235,15 @@ def test_an_operator_that_torch_does_not_have_is_said_where_it_is_built(product,
         built(spec, 0)
 
 
-def node(change: Callable[[Any], None]) -> Callable[[Any], None]:
+def node(change):
     return lambda program: change(program["graph_module"]["graph"]["nodes"][0])
 
 
-def signature(change: Callable[[Any], None]) -> Callable[[Any], None]:
+def signature(change):
     return lambda program: change(program["graph_module"]["signature"])
 
 
-def meta(**fields: Any) -> Callable[[Any], None]:
+def meta(**fields):
     return lambda config: config["config"]["weight"]["tensor_meta"].update(fields)
 
 
@@ -348,13 +337,13 @@ def test_members_that_lie_over_each_other_are_refused(product, tmp_path):
 class Changing(torch.nn.Module):
     """Work in place: on an input by a view, on what it has made, and on what it keeps."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what):
         super().__init__()
         self.what = what
         self.norm = torch.nn.BatchNorm1d(8)
         self.linear = torch.nn.Linear(8, 8)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x):
         if self.what == "input":
             return self.linear(x.view(-1, 8)[:2].mul_(2.0))
         return self.linear(self.norm(x)).relu_()

@@ -1,14 +1,11 @@
 """Model files: told apart by looking, what they read found in the graph, hostile ones refused."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -28,7 +25,7 @@ from accelbench.models.file_models.models import model_of_file, name_of
 from accelbench.models.inputs import input_shapes, make_inputs
 
 
-def reader(folder: Path, name: str = "reader.onnx", rows: int = 500) -> Path:
+def reader(folder, name="reader.onnx", rows=500):
     """A table of rows looked up, and a product: the smallest language model."""
     nodes = [
         helper.make_node("Cast", ["ids"], ["wide"], to=TensorProto.INT64),
@@ -53,7 +50,7 @@ def test_a_graph_says_what_it_reads(tmp_path):
 
 
 def test_a_changed_file_is_the_same_question_with_other_weights(tmp_path):
-    def asked(path: Path) -> Case:
+    def asked(path):
         spec = model_of_file(str(path))
         return Case(spec, Target("onnxruntime", "cpu"), "fp32", Shapes(1, sequence=16))
 
@@ -158,7 +155,7 @@ def test_a_free_dimension_is_a_size_by_its_name_or_where_it_says_nothing_by_its_
     assert size_named(name, place, rank) == size
 
 
-def graph_of_nodes(folder: Path) -> Path:
+def graph_of_nodes(folder):
     nodes = [helper.make_node("Gather", ["x", "to"], ["y"])]
     given = {"x": (TensorProto.FLOAT, ["nodes", 8]), "to": (TensorProto.INT64, ["edges"])}
     return saved(folder / "gnn.onnx", nodes, given)
@@ -222,7 +219,7 @@ def test_quantised_and_half_precision_files_are_told(tmp_path):
 # -- files that mean harm, or are broken
 
 
-def refusal(path: Path) -> str:
+def refusal(path):
     with pytest.raises(FileRefusedError) as refused:
         look(path)
     return refused.value.message
@@ -231,10 +228,10 @@ def refusal(path: Path) -> str:
 class Bomb:
     """Whoever unpickles it writes a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self._path = path
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return (Path.touch, (self._path,))
 
 
@@ -297,7 +294,7 @@ def test_what_asks_for_too_much_is_refused(tmp_path):
     assert "claims 16,000 bytes and has none" in refusal(path)
 
 
-def claiming(path: Path, **fields: Any) -> Path:
+def claiming(path, **fields):
     """A graph whose weight says that it is what it is not."""
     model = onnx.load(str(reader(path.parent, path.name)))
     tensor = model.graph.initializer[0]
@@ -311,7 +308,7 @@ def claiming(path: Path, **fields: Any) -> Path:
     return path
 
 
-def beside(path: Path, location: str, offset: int = 0, length: int | None = 16000) -> Path:
+def beside(path, location, offset=0, length=16000):
     """A graph whose table is said to lie in another file."""
     model = onnx.load(str(reader(path.parent, path.name)))
     tensor = model.graph.initializer[0]
@@ -335,7 +332,7 @@ def test_weights_beside_the_graph_are_part_of_its_digest(tmp_path):
     assert look(path)["digest"] != first["digest"]
 
 
-def within(path: Path, where: str, location: str) -> Path:
+def within(path, where, location):
     """A graph that has a tensor in another file, in a place that is no list of weights."""
     model = onnx.load(str(reader(path.parent, path.name)))
     tensor = TensorProto(name="c", data_type=TensorProto.FLOAT, dims=[4])

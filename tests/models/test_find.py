@@ -1,7 +1,5 @@
 """Names people type, sets, categories; all of it without anything heavy."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -57,10 +55,10 @@ def test_every_name_finds_one_model():
         for name in names_of(spec):
             assert find(name) is spec, name
 
-    def key(name: str) -> str:
+    def key(name):
         return re.sub(r"[^a-z0-9/]", "", name.lower())
 
-    owners: dict[str, set[str]] = {}
+    owners = {}
     for spec in every_model():
         for name in names_of(spec):
             owners.setdefault(key(name), set()).add(spec.id)
@@ -127,11 +125,11 @@ def test_sets_of_models():
         members("huge")
 
 
-def ids(**asked: object) -> list[str]:
+def ids(**asked):
     return [spec.id for spec in choose(**asked)]
 
 
-def test_choosing():
+def test_models_are_chosen_by_name_category_set_and_limit():
     assert ids(models=["gpt2", "bert", "GPT-2"]) == ["gpt2", "bert-base"]
 
     everything = every_model()

@@ -1,11 +1,7 @@
 """Models of folders: a config is enough, weights in it are its own, pickled ones are refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +21,7 @@ from accelbench.models.inputs import input_shapes
 from accelbench.models.selection import choose
 from described_here import described_here
 
-VIT: dict[str, Any] = {
+VIT = {
     "architectures": ["ViTForImageClassification"],
     "model_type": "vit",
     "hidden_size": 16,
@@ -38,7 +34,7 @@ VIT: dict[str, Any] = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     made = tmp_path / "my-vit"
     made.mkdir()
     (made / "config.json").write_text(json.dumps(VIT), encoding="utf-8")
@@ -100,7 +96,7 @@ def test_a_hub_id_is_a_model_where_the_local_cache_has_it(folder, monkeypatch):
     assert choose(["somebody/my-vit"])[0].id == "somebody/my-vit"
 
 
-BERT: dict[str, Any] = {
+BERT = {
     "architectures": ["BertForMaskedLM"],  # sentence-transformers loads its body
     "model_type": "bert",
     "vocab_size": 50,
@@ -118,14 +114,14 @@ LAYERS = [
 ]
 
 
-def _written(folder: Path, **content: Any) -> None:
+def _written(folder, **content):
     for name, value in content.items():
         path = folder / name.replace("__", "/")
         path.parent.mkdir(exist_ok=True)
         path.with_suffix(".json").write_text(json.dumps(value), encoding="utf-8")
 
 
-def _sentence_folder(tmp_path: Path, inside: str = "", **pooling: Any) -> Path:
+def _sentence_folder(tmp_path, inside="", **pooling):
     root = tmp_path / "my-encoder"
     (root / inside).mkdir(parents=True)
     _written(root / inside, config=BERT, sentence_bert_config={"max_seq_length": 16})

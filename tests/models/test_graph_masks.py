@@ -1,7 +1,5 @@
 """Masks of an ONNX graph are found by what the graph does with them, whatever they are called."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +13,11 @@ from accelbench.models.file_models.onnx_file import Ranges
 Nodes = Callable[[], list[Any]]
 
 
-def make(kind: str, reads: list[str], made: str, **how: Any) -> Any:
+def make(kind, reads, made, **how):
     return helper.make_node(kind, reads, [made], **how)
 
 
-def added() -> list[Any]:
+def added():
     """transformers: (1 - mask) * least, added."""
     return [
         make("Unsqueeze", ["m", "axes"], "wide"),
@@ -30,12 +28,12 @@ def added() -> list[Any]:
     ]
 
 
-def filled_where_zero() -> list[Any]:
+def filled_where_zero():
     """masked_fill(mask == 0, -inf)."""
     return [make("Equal", ["m", "zero"], "out"), make("Where", ["out", "least", "x"], "y")]
 
 
-def kept_where_true() -> list[Any]:
+def kept_where_true():
     return [
         make("Cast", ["m"], "keep", to=TensorProto.BOOL),
         make("And", ["causal", "keep"], "both"),
@@ -43,7 +41,7 @@ def kept_where_true() -> list[Any]:
     ]
 
 
-def filled_where_true() -> list[Any]:
+def filled_where_true():
     """torch's key_padding_mask: what is true is left out."""
     return [
         make("Cast", ["m"], "out", to=TensorProto.BOOL),
@@ -51,7 +49,7 @@ def filled_where_true() -> list[Any]:
     ]
 
 
-def filled_where_not() -> list[Any]:
+def filled_where_not():
     return [
         make("Cast", ["m"], "keep", to=TensorProto.BOOL),
         make("Not", ["keep"], "out"),
@@ -59,7 +57,7 @@ def filled_where_not() -> list[Any]:
     ]
 
 
-def no_mask() -> list[Any]:
+def no_mask():
     """A number that scales, and chooses between two things neither of which leaves out."""
     return [
         make("Cast", ["m"], "f", to=TensorProto.FLOAT),
@@ -69,8 +67,8 @@ def no_mask() -> list[Any]:
     ]
 
 
-def ranges(nodes: Nodes, kind: int) -> Ranges:
-    def constant(name: str, value: float, of: type) -> Any:
+def ranges(nodes, kind):
+    def constant(name, value, of):
         return numpy_helper.from_array(np.array(value, of), name)
 
     spread = make("Expand", ["least", "shape"], "spread")

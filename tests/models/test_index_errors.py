@@ -1,7 +1,5 @@
 """Errors about an index name the input that may have held it."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.model import InputSpec

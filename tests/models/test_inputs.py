@@ -1,7 +1,5 @@
 """Inputs: seeded, in range, of the asked shape; absurd sizes are arithmetic only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
-from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.models.find import every_model, find
 from accelbench.models.inputs import (
@@ -61,7 +58,7 @@ def test_bytes_are_those_of_the_arrays(spec):
     assert input_bytes(spec, Shapes(2)) == sum(a.nbytes for a in made.values())
 
 
-def fed(spec: ModelSpec) -> list[tuple[str, Shapes]]:
+def fed(spec):
     """Each way that a model is fed: a forward pass, a request, and training."""
     ways = [(Mode.INFERENCE, Shapes(5))]
     if spec.generation is not None:
@@ -71,7 +68,7 @@ def fed(spec: ModelSpec) -> list[tuple[str, Shapes]]:
     return ways
 
 
-def is_drawn(tensor: InputSpec) -> bool:
+def is_drawn(tensor):
     return tensor.constant is None and tensor.row is None
 
 

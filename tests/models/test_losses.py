@@ -1,9 +1,6 @@
 """The losses of training, against numbers made by hand and against other ways to the same."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -19,11 +16,11 @@ NAMES = (
 )  # fmt: skip
 
 
-def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
+def drawn(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def detections(batch: int = 2, queries: int = 5, classes: int = 3) -> dict[str, torch.Tensor]:
+def detections(batch=2, queries=5, classes=3):
     return {
         "logits": drawn(batch, queries, classes + 1),
         "pred_boxes": drawn(batch, queries, 4, seed=1).sigmoid(),
@@ -52,7 +49,7 @@ class TestNames:
 
 
 class TestByHand:
-    def test_by_hand(self):
+    def test_losses_by_hand(self):
         loss = losses.classification({"logits": torch.zeros(3, 4)}, {"labels": torch.arange(3)})
         assert loss.item() == pytest.approx(math.log(4))
         logits = torch.tensor([[math.log(3.0), 0.0]])
@@ -107,12 +104,12 @@ class TestDetection:
 
         from transformers.loss.loss_for_object_detection import generalized_box_iou
 
-        def corners(boxes: torch.Tensor) -> torch.Tensor:
+        def corners(boxes):
             x, y, w, h = boxes.unbind(-1)
             return torch.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], -1)
 
         outputs = detections()
-        targets: list[int] = []
+        targets = []
         apart = overlap = 0.0
         for i in range(2):
             logits, found = outputs["logits"][i], outputs["pred_boxes"][i]
@@ -138,7 +135,7 @@ class TestDetection:
     def test_what_is_not_installed_is_named(self, missing, monkeypatch):
         from importlib import util
 
-        def find(name: str, real: Any = util.find_spec) -> Any:
+        def find(name, real=util.find_spec):
             return None if name == missing else real(name)
 
         monkeypatch.setattr(util, "find_spec", find)
@@ -146,7 +143,7 @@ class TestDetection:
             losses.detection(detections(), OBJECTS)
 
 
-def fed_and_outputs(name: str) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+def fed_and_outputs(name):
     return {
         "classification": ({"logits": drawn(2, 4)}, {"labels": torch.tensor([1, 3])}),
         "causal_lm": ({"logits": drawn(2, 5, 7)}, {"input_ids": torch.arange(10).view(2, 5) % 7}),

@@ -1,7 +1,5 @@
 """Weights mapped to a file: the same values, and nothing left behind."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

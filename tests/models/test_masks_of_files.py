@@ -3,9 +3,7 @@
 Each mask is one module, exported as its owner would: to a program of torch.export and to OpenVINO.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,49 +18,49 @@ Mask = Callable[[Any, Any], Any]
 USED = "the graph uses it as a mask, and they leave nothing out"
 
 
-def added(scores: Any, mask: Any) -> Any:
+def added(scores, mask):
     return scores + (1.0 - mask.to(torch.float32)) * torch.finfo(torch.float32).min
 
 
-def filled_where_zero(scores: Any, mask: Any) -> Any:
+def filled_where_zero(scores, mask):
     return scores.masked_fill(mask == 0, float("-inf"))
 
 
-def kept_where_true(scores: Any, mask: Any) -> Any:
+def kept_where_true(scores, mask):
     return torch.where(mask.bool(), scores, torch.tensor(-1e9))
 
 
-def filled_where_true(scores: Any, mask: Any) -> Any:
+def filled_where_true(scores, mask):
     return scores.masked_fill(mask.bool(), -1e4)
 
 
-def filled_where_not(scores: Any, mask: Any) -> Any:
+def filled_where_not(scores, mask):
     return scores.masked_fill(torch.logical_not(mask > 0), -1e4)
 
 
-def kept_beside_a_causal_one(scores: Any, mask: Any) -> Any:
+def kept_beside_a_causal_one(scores, mask):
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
     return torch.where(causal & mask.bool(), scores, -1e4)
 
 
-def of_attention(scores: Any, mask: Any) -> Any:
+def of_attention(scores, mask):
     return torch.nn.functional.scaled_dot_product_attention(
         scores, scores, scores, attn_mask=mask.bool()
     )
 
 
-def of_a_layers_padding(scores: Any, mask: Any) -> Any:
+def of_a_layers_padding(scores, mask):
     bias = torch.zeros_like(mask.bool(), dtype=torch.float32)
     return scores + bias.masked_fill_(mask.bool(), float("-inf"))
 
 
-def no_mask(scores: Any, mask: Any) -> Any:
+def no_mask(scores, mask):
     """A number that scales, and chooses between two things neither of which leaves out."""
     return torch.where(mask.bool(), scores * mask.float(), scores + 1)
 
 
 #: Each has an input of its own; what it has to be, None where it has to be asked for.
-MASKS: list[tuple[Mask, int | None]] = [
+MASKS = [
     (added, 1), (filled_where_zero, 1), (kept_where_true, 1), (filled_where_true, 0),
     (filled_where_not, 1), (kept_beside_a_causal_one, 1), (of_attention, 1),
     (of_a_layers_padding, 0), (no_mask, None),
@@ -72,13 +70,11 @@ MASKS: list[tuple[Mask, int | None]] = [
 class Masked(torch.nn.Module):
     """All of them at once: an export takes seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.table = torch.nn.Embedding(30, 8)
 
-    def forward(
-        self, ids: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any
-    ) -> Any:
+    def forward(self, ids, a, b, c, d, e, f, g, h, i):
         rows = self.table(ids.unsqueeze(1))
         scores = rows @ rows.transpose(-1, -2)
         masks = zip(MASKS, (a, b, c, d, e, f, g, h, i), strict=True)
@@ -86,7 +82,7 @@ class Masked(torch.nn.Module):
 
 
 @pytest.fixture(scope="module")
-def program() -> Any:
+def program():
     whole = torch.int64
     example = (torch.zeros(2, 5, dtype=whole), *(torch.ones(2, 5, dtype=whole) for _ in MASKS))
     return torch.export.export(Masked().eval(), example)
@@ -116,7 +112,7 @@ def test_a_mask_leaves_nothing_out(program, suffix, tmp_path):
 class Tflite:
     """A model of TensorFlow Lite, as far as its operators and constants go."""
 
-    def __init__(self, *operators: tuple[str, Sequence[int], int], **constants: Any) -> None:
+    def __init__(self, *operators, **constants):
         from ai_edge_litert import schema_py_generated as schema
 
         self.codes = [code for code, _, _ in operators]
@@ -130,7 +126,7 @@ class Tflite:
             graph.operators.append(operator)
         self.subgraphs = [graph]
 
-    def _tensor(self, schema: Any, value: Any) -> Any:
+    def _tensor(self, schema, value):
         tensor = schema.TensorT()
         tensor.buffer, tensor.type, tensor.shape = 0, schema.TensorType.FLOAT32, [2, 5]
         if value is not None:
@@ -141,7 +137,7 @@ class Tflite:
             tensor.buffer = len(self.buffers) - 1
         return tensor
 
-    def input(self, dtype: str = "int32") -> dict[str, Any]:
+    def input(self, dtype="int32"):
         return TfliteRanges(self, self.codes).of("0", "m", dtype)
 
 
@@ -173,7 +169,7 @@ def test_ids_of_tensorflow_lite_are_followed_to_their_table_and_others_asked_for
     assert Tflite(*CHOSEN, t9=0.0).input("bool") == {"drawn": "true and false alike"}
 
 
-def of_ncnn(*lines: str) -> dict[str, Any]:
+def of_ncnn(*lines):
     text = [f"{len(lines) + 1} {len(lines) + 2}", "Input in0 0 1 m", *lines]
     return range_of("m", layers_of("\n".join(["7767517", *text]).encode()))
 

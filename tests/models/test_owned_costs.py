@@ -1,17 +1,11 @@
 """What a pass of a user's own model costs: graphs of files and torch modules, by one rule."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
-
 import openvino
 import pytest
 from made_graphs import saved, weight
 from onnx import TensorProto, helper
 
 from accelbench.core.case import Shapes
-from accelbench.core.model import ModelSpec
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import model_of_code
 from accelbench.models.cost import cost
@@ -72,7 +66,7 @@ def call():
 """
 
 
-def pictures(path: Path, shape: Sequence[int | str] = ("batch", 3, 32, 32)) -> Path:
+def pictures(path, shape=("batch", 3, 32, 32)):
     nodes = [
         helper.make_node("Conv", ["x", "k"], ["c"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["r"]),
@@ -88,7 +82,7 @@ def pictures(path: Path, shape: Sequence[int | str] = ("batch", 3, 32, 32)) -> P
     )
 
 
-def flops(spec: ModelSpec, batch: int, **sizes: int) -> float | None:
+def flops(spec, batch, **sizes):
     counted = cost(spec, Shapes(batch, **sizes), "fp32")
     return None if counted is None else counted.flops
 

@@ -1,11 +1,7 @@
 """`timm/NAME` and `torchvision/NAME`, by packages that stand in for theirs."""
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -83,7 +79,7 @@ def film(*, weights_backbone="fetched"):
 
 
 @pytest.fixture(autouse=True)
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def packages(tmp_path, monkeypatch):
     files = {
         "timm/__init__.py": TIMM,
         "timm/version.py": "__version__ = '1.0'\n",
@@ -106,7 +102,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
+def here(monkeypatch):
     """Look at models in this process, which has imported torch."""
     look_here(monkeypatch)
 

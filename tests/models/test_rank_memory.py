@@ -1,10 +1,8 @@
 """Memory of one of several processes: what is estimated against what was measured."""
 
-from __future__ import annotations
-
 import pytest
 
-from accelbench.core.case import Option, Shapes
+from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import MIB
 from accelbench.models.cost import rank_memory_bytes
 from accelbench.models.find import find
@@ -34,7 +32,7 @@ MEASURED = [
 ]
 
 
-def estimated(model: str, batch: int, strategy: str, **options: Option) -> float:
+def estimated(model, batch, strategy, **options):
     """MB of a rank of two."""
     wanted = {"strategy": strategy, **options}
     found = rank_memory_bytes(find(model), Shapes(batch), "fp32", wanted, 2)

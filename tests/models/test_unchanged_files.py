@@ -1,10 +1,7 @@
 """A file of any format that is replaced in the middle of a run, or beside which weights are."""
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -15,27 +12,27 @@ from accelbench.models.file_models.looking import look
 from accelbench.models.file_models.unchanged import as_here, refuse_changed
 
 
-def ncnn(folder: Path, *, other: bool = False) -> Path:
+def ncnn(folder, *, other=False):
     """A network with its weights beside it; of another one those alone are others."""
     import ncnn_model
 
     return ncnn_model.write(folder / "net.param", seed=int(other))
 
 
-def tflite(folder: Path, *, other: bool = False) -> Path:
+def tflite(folder, *, other=False):
     import tflite_model
 
     return tflite_model.write(folder / "net.tflite", seed=int(other))
 
 
-def executorch(folder: Path, *, other: bool = False) -> Path:
+def executorch(folder, *, other=False):
     path = folder / "net.pte"
     program = executorch_programs.PLAIN if other else executorch_programs.XNNPACK
     path.write_bytes(executorch_programs.content(program))
     return path
 
 
-def needing(package: str) -> pytest.MarkDecorator:
+def needing(package):
     return pytest.mark.skipif(find_spec(package) is None, reason=f"{package} is not installed")
 
 
@@ -51,7 +48,7 @@ FORMATS = [
 ]
 
 
-def looked_at(path: Path, kind: FileFormat) -> ModelFile:
+def looked_at(path, kind):
     found = look(path)
     return ModelFile(
         kind, str(path), found["digest"], found["stamp"], found["precision"], (),

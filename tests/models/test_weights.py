@@ -1,10 +1,7 @@
 """Real weights: what is loaded is what was saved; what is unsafe or another's is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,13 +16,13 @@ from accelbench.models.inputs import make_inputs
 from accelbench.models.narrow import weights_digest
 
 
-def save(name: str, folder: Path) -> torch.nn.Module:
+def save(name, folder):
     module = build(find(name), seed=4)
     module.save_pretrained(folder)
     return module
 
 
-def reason(name: str, folder: Path, **more: bool) -> str:
+def reason(name, folder, **more):
     with pytest.raises(CaseError) as raised:
         build(find(name), seed=0, weights=str(folder), **more)
     assert raised.value.advice
@@ -124,26 +121,26 @@ def test_pickled_weights_are_refused_unopened(ending, tmp_path):
     assert reason("bert-tiny", tmp_path) == "unsafe_weights"
 
 
-def drop_a_tensor(folder: Path) -> None:
+def drop_a_tensor(folder):
     file = folder / "model.safetensors"
     tensors = load_file(file)
     del tensors["pooler.dense.weight"]
     save_file(tensors, file, metadata={"format": "pt"})
 
 
-def reshape_a_tensor(folder: Path) -> None:
+def reshape_a_tensor(folder):
     file = folder / "model.safetensors"
     tensors = load_file(file)
     tensors["pooler.dense.bias"] = torch.zeros(7)
     save_file(tensors, file, metadata={"format": "pt"})
 
 
-def widen(folder: Path) -> None:
+def widen(folder):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
 
 
-def bring_code(folder: Path) -> None:
+def bring_code(folder):
     config = json.loads((folder / "config.json").read_text())
     extra = {"auto_map": {"AutoModel": "modeling_own.Own"}}
     (folder / "config.json").write_text(json.dumps({**config, **extra}))
@@ -198,7 +195,7 @@ def test_code_in_the_folder_runs_only_when_trusted(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_hub(monkeypatch, tmp_path):
     """An empty cache, and a hub at a port where nobody listens: refused at once."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")

@@ -1,7 +1,5 @@
 """Two arms of one run: in turns, apart in the store, gone on with, in whichever interpreter."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -10,10 +8,8 @@ import sys
 import sysconfig
 import time
 import venv
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -25,7 +21,6 @@ from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import expand
 from accelbench.run.plan.request import (
     FORMS,
@@ -38,12 +33,11 @@ from accelbench.run.plan.request import (
 )
 from accelbench.run.process import introduction, other_interpreter
 from accelbench.run.process.other_interpreter import Interpreter, introduced
-from accelbench.run.process.worker_client import Progress
 
 SETTING = Against(AgainstKind.SETTING, "threads=1", "threads=1")
 
 
-def with_arm(planned: PlannedRun, what: Against = SETTING) -> PlannedRun:
+def with_arm(planned, what=SETTING):
     """The same compared with what is named; a setting is one thread."""
     if what.kind is not AgainstKind.SETTING:
         return replace(planned, other=OtherArm(what, planned.plan, planned.settings))
@@ -56,7 +50,7 @@ def with_arm(planned: PlannedRun, what: Against = SETTING) -> PlannedRun:
     return replace(planned, other=OtherArm(what, plan, settings))
 
 
-def of(rows: list[Mapping[str, Any]]) -> list[tuple[str, int, int]]:
+def of(rows):
     return [(row["arm"], row["launch"], row["batch_size"]) for row in rows]
 
 
@@ -102,11 +96,11 @@ def test_results_and_the_run_say_their_arm(scripted):
 class Cut(Watcher):
     """Presses Ctrl-C in the nth launch."""
 
-    def __init__(self, nth: int) -> None:
+    def __init__(self, nth):
         super().__init__()
         self._nth = nth
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress):
         super().progress(progress)
         if len(self.rows) == self._nth and progress.phase == "steady state":
             os.kill(os.getpid(), 2)
@@ -132,7 +126,7 @@ def test_a_half_done_pair_is_gone_on_with(scripted, nth):
 # -- another environment
 
 
-def linked(place: Path) -> Path:
+def linked(place):
     """An environment with links to all that is installed here; its Python."""
     venv.create(place, symlinks=True, with_pip=False)
     packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(place)}))
@@ -235,7 +229,7 @@ def test_our_own_introduction_fits(capsys):
 # -- a commit
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder, *words):
     line = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
     return subprocess.run(
         line, cwd=folder, check=True, capture_output=True, text=True
@@ -243,7 +237,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def repository(tmp_path, monkeypatch):
     """A package of the user's with two commits, imported from where it lies."""
     folder = tmp_path / "project"
     package = folder / "src" / "measured_here"

@@ -1,14 +1,9 @@
 """Artefacts of a run: those of other weights are made anew, and no disk is cured."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import onnx
 import pytest
@@ -19,7 +14,6 @@ from scripted_runs import Watcher
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.facts import new_run_id
-from accelbench.core.model import ModelFile
 from accelbench.core.protocols import ArtifactFormat
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Outcome, Status
@@ -36,19 +30,19 @@ from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.run_record import planned_to_json, settled
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.process.worker_client import Progress, WorkerTroubleError
+from accelbench.run.process.worker_client import WorkerTroubleError
 
 CASE = Case(models("resnet-tiny")[0], Target("onnxruntime", "cpu"), "fp32", Shapes(1, image=64))
 
 
-def renamed(kept: Path, key: str) -> None:
+def renamed(kept, key):
     """Put an artefact where another one belongs, as a key that misses a difference would."""
     manifest = json.loads((kept / FILE).read_text())
     (kept / FILE).write_text(json.dumps({**manifest, "key": key}))
     kept.rename(kept.parent / key)
 
 
-def run_of(folder: Path, case: Case, watcher: Watcher | None = None) -> Mapping[str, Any]:
+def run_of(folder, case, watcher=None):
     planned = PlannedRun(
         Plan((Planned(case, CPU),)),
         RunSettings(run_id=new_run_id(), threads=1, verify="only"),
@@ -76,12 +70,12 @@ def test_an_artefact_of_other_weights_is_made_anew(tmp_path, monkeypatch, precis
     assert row["weights_digest"] == kept.manifest.weights_digest != stale
 
 
-def artefacts_of(kept: str, folder: Path) -> tuple[ArtifactExports, list[str]]:
+def artefacts_of(kept, folder):
     """A cache whose artefacts are made of the weights `kept`, and how often they were."""
     cache, made = Cache(folder, cap=2**20), []
     artefacts = ArtifactExports(cache)
 
-    def fill(_: Any, wanted: Recipe) -> Any:
+    def fill(_, wanted):
         made.append(kept)
         with cache.making(wanted.key) as into:
             (into / "model.onnx").write_text("")
@@ -96,7 +90,7 @@ def artefacts_of(kept: str, folder: Path) -> tuple[ArtifactExports, list[str]]:
     return artefacts, made
 
 
-def context_with(known: str | None) -> Any:
+def context_with(known):
     yardstick = None if known is None else SimpleNamespace(weights_digest=known)
     found = SimpleNamespace(yardsticks=SimpleNamespace(of=lambda case: yardstick))
     runtimes = {"onnxruntime": OnnxruntimeRuntime()}
@@ -123,11 +117,11 @@ def test_a_crash_is_tried_again_before_a_workaround_is_taken_for_its_cure(tmp_pa
 class OneBatchEach(ScriptedRuntime):
     """A script whose artefact is for one batch size, or for all."""
 
-    def __init__(self, static: bool) -> None:
+    def __init__(self, static):
         super().__init__()
         self.static = static
 
-    def wants(self, case: Case) -> ArtifactFormat:
+    def wants(self, case):
         return ArtifactFormat("onnx", static=self.static)
 
 
@@ -135,9 +129,7 @@ class OneBatchEach(ScriptedRuntime):
 def test_what_cannot_be_opened_at_one_batch_is_tried_at_others_where_each_has_its_own(
     scripted, monkeypatch, static
 ):
-    def get(
-        self: ArtifactExports, context: Any, planned: Planned, applied: Any
-    ) -> ExportedArtifact:
+    def get(self, context, planned, applied):
         if planned.case.shapes.batch == 1:
             raise WorkerTroubleError(
                 Outcome(Status.FAILED, "export_failed", "no graph for one item")
@@ -162,13 +154,11 @@ def test_no_workaround_is_tried_against_what_lies_around_the_model(tmp_path, rea
 
 
 def test_what_no_workaround_cured_is_told_with_its_first_cause(scripted, monkeypatch):
-    def get(
-        self: ArtifactExports, context: Any, planned: Planned, applied: Any
-    ) -> ExportedArtifact:
+    def get(self, context, planned, applied):
         why, advice = ("no patch 4", "x") if applied else ("no operator Abc", "use wasm")
         raise WorkerTroubleError(Outcome(Status.FAILED, "export_failed", why, advice))
 
-    ways: list[tuple[str, ...] | None] = [("patch",), None]
+    ways = [("patch",), None]
     monkeypatch.setattr(ArtifactExports, "get", get)
     monkeypatch.setattr(ArtifactExports, "next_try", lambda self, *_: ways.pop(0))
     scripted.runtimes["scripted"] = OneBatchEach(static=True)
@@ -181,17 +171,17 @@ def test_what_no_workaround_cured_is_told_with_its_first_cause(scripted, monkeyp
 class Meddler(Watcher):
     """Whoever writes a model's file anew once its run has come to some phase."""
 
-    def __init__(self, path: Path, phase: str) -> None:
+    def __init__(self, path, phase):
         super().__init__()
         self._path, self._phase = path, phase
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress):
         super().progress(progress)
         if progress.phase == self._phase:
             scaled(self._path, 3.0)
 
 
-def scaled(path: Path, factor: float) -> Path:
+def scaled(path, factor):
     """A graph that multiplies what it reads, of one size whatever the factor."""
     nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in "xy"]
@@ -227,7 +217,7 @@ def test_a_copy_of_a_file_is_that_file_where_a_plan_is_read(tmp_path):
     file = case.model.file
     assert file is not None
 
-    def read() -> ModelFile:
+    def read():
         begun = {
             "plan": [planned_to_json(Planned(case, CPU))],
             "settings": RunSettings(run_id="r").to_dict(),

@@ -1,22 +1,17 @@
 """`--hardware auto`: each question goes where the selector says, among what is here."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from fixed_machine import models
 
-from accelbench.core.case import Case
-from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
+from accelbench.core.protocols import SUPPORTED, Absent, Device, Support
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.scripted import ScriptedRuntime
-from accelbench.run.plan.automatic import SelectedTarget, is_automatic, plan_chosen
-from accelbench.run.plan.request import AUTO, Plan, Request
+from accelbench.run.plan.automatic import is_automatic, plan_chosen
+from accelbench.run.plan.request import AUTO, Request
 
-FOUND: Mapping[str, Sequence[Device | Absent]] = {
+FOUND = {
     "cpu": [Device("cpu", "a processor")],
     "cuda": [Device("cuda", "a card")],
     "mps": [Absent("mps", "this is not a Mac", "use one")],
@@ -28,7 +23,7 @@ FOUND: Mapping[str, Sequence[Device | Absent]] = {
 class Fussy(ScriptedRuntime):
     """Trains nothing in a browser."""
 
-    def supports(self, case: Case, device: Device) -> Support:
+    def supports(self, case, device):
         if case.mode is Mode.TRAINING and device.hardware == "webgpu":
             return Support(False, "mode", "a browser does not train", "train elsewhere")
         if case.generates and not self.info.generates:
@@ -36,7 +31,7 @@ class Fussy(ScriptedRuntime):
         return SUPPORTED
 
 
-def runtime(name: str, hardware: tuple[str, ...], default_for: tuple[str, ...] = ()) -> Runtime:
+def runtime(name, hardware, default_for=()):
     made = Fussy()
     made.info = replace(made.info, name=name, hardware=hardware, default_for=default_for)
     return made
@@ -49,27 +44,25 @@ RUNTIMES = {"main": runtime("main", ALL, ALL), "other": runtime("other", ("cpu",
 class Selector:
     """Answers with what was told beforehand, and keeps what it was asked."""
 
-    def __init__(self, *best: str, scores: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, *best, scores=None):
         self._best, self._scores = best, scores or {}
-        self.asked: list[Mapping[str, Any]] = []
+        self.asked = []
 
-    def __call__(self, **asked: Any) -> Mapping[str, Any]:
+    def __call__(self, **asked):
         self.asked.append(asked)
         found = self._best[min(len(self.asked), len(self._best)) - 1]
         first = found if found in asked["available_hardware"] else None
         return {"primary_recommendation": first, "all_scores": self._scores}
 
 
-def chosen(
-    selector: Callable[..., Mapping[str, Any]], *names: str, **request: Any
-) -> tuple[Plan, list[SelectedTarget]]:
+def chosen(selector, *names, **request):
     asked = {"batch_sizes": (1,), **request}
     wanted = Request(models(*(names or ("bert-tiny",))), hardware=(AUTO,), **asked)
     assert is_automatic(wanted)
     return plan_chosen(wanted, FOUND, RUNTIMES, selector)
 
 
-def targets(plan: Plan) -> list[str]:
+def targets(plan):
     return [str(one.case.target) for one in plan.cases]
 
 
@@ -153,7 +146,7 @@ def test_a_batch_for_which_nothing_is_recommended_is_said():
 def test_what_has_a_figure_alone_was_held_against_nothing_and_that_is_said(compared, alone):
     selector = Selector("cpu", scores={"cpu": {"basis": "measured"}})
 
-    def choose(**question: Any) -> Mapping[str, Any]:
+    def choose(**question):
         return {**selector(**question), "compared": compared}
 
     _, (choice,) = chosen(choose)

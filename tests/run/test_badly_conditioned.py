@@ -4,12 +4,9 @@ The model is a deep one of products, as starnet's blocks are, in NumPy: an engin
 of its sums, or a fault. Each is compared with the reference by the worker's own comparison.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,15 +31,15 @@ Array = np.ndarray[Any, Any]
 Layer = Callable[[Array, Array], Array]
 
 
-def product(x: Array, weights: Array) -> Array:
+def product(x, weights):
     return x @ weights
 
 
-def summed_backwards(x: Array, weights: Array) -> Array:
+def summed_backwards(x, weights):
     return x[:, ::-1] @ weights[::-1]
 
 
-def in_bf16(x: Array, weights: Array) -> Array:
+def in_bf16(x, weights):
     bits = (x @ weights).view(np.uint32)
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
@@ -50,45 +47,45 @@ def in_bf16(x: Array, weights: Array) -> Array:
 class Engine:
     """So many layers, each a wave of a product: each makes of a difference thrice as much."""
 
-    def __init__(self, layers: int, layer: Layer = product, seed: int = 0, gain: float = 3.0):
+    def __init__(self, layers, layer=product, seed=0, gain=3.0):
         draw = np.random.default_rng(seed)
         of = (layers, WIDTH, WIDTH)
         self._weights = (draw.standard_normal(of) / WIDTH**0.5).astype(np.float32)
         self._layer, self._gain = layer, np.float32(gain)
 
-    def prepare(self, case: Case, seed: int) -> Mapping[str, Any]:
+    def prepare(self, case, seed):
         return make_inputs(case.model, case.shapes, seed)
 
-    def _passed(self, x: Array, dtype: Any) -> Mapping[str, Any]:
+    def _passed(self, x, dtype):
         x = x.astype(dtype)
         for weights in self._weights.astype(dtype):
             x = np.sin(self._gain.astype(dtype) * self._layer(x, weights))
         return {"y": x}
 
-    def outputs(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         return self._passed(inputs["x"], np.float32)
 
-    def exact(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def exact(self, inputs):
         return self._passed(inputs["x"], np.float64)
 
-    def rounded(self, inputs: Mapping[str, Any], precision: str) -> Mapping[str, Any]:
+    def rounded(self, inputs, precision):
         raise AssertionError(precision)
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self):
         return {}
 
 
 class Zeros(Engine):
-    def outputs(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         return {"y": 0 * super().outputs(inputs)["y"]}
 
 
-def verdict_of(engine: Engine, layers: int, folder: Path, ask: Any) -> Any:
+def verdict_of(engine, layers, folder, ask):
     """What becomes of an engine beside the reference of so many layers."""
-    reference: Any = Engine(layers)
+    reference = Engine(layers)
     request = {"case": case_to_json(CASE), "items": [0], "folder": str(folder), "draw": 0}
     output_comparison.left(reference, 0, {**request, "rounded": None, "whole": True})
-    found: Any = engine
+    found = engine
     comparison = output_comparison.OutputComparison(found, 0, None)
     answer = comparison.compare({**request, "rounded": None})
     verdict = judged(json.loads(json.dumps(answer)))

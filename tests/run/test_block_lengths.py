@@ -1,10 +1,6 @@
 """Steps of blocks compared with single steps, in virtual time."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,46 +35,46 @@ class Timed:
 
     phases, device_timed = ("step",), False
 
-    def __init__(self, times: Sequence[int], late_ns: int = 0, fetch_ns: int = 0) -> None:
+    def __init__(self, times, late_ns=0, fetch_ns=0):
         self.clock = VirtualClock()
         self.late_ns, self.fetch_ns = late_ns, fetch_ns
         self.pending_ns = 0
-        self.blocks: list[int] = []
+        self.blocks = []
         self._times, self._steps = times, 0
         self._sampler = LocalSampler(self.clock, self._step)
 
-    def _step(self, inputs: Any) -> int:
+    def _step(self, inputs):
         self.clock.advance(self._times[min(self._steps, len(self._times) - 1)])
         self.pending_ns = self.late_ns
         self._steps += 1
         return self._steps
 
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(self, inputs, n, timing):
         self._steps = 0
         self.blocks.append(n)
         return self._sampler.sample(inputs, n, timing)
 
-    def stepped(self, most: int) -> Mapping[str, Any]:
+    def stepped(self, most):
         self.clock.advance(self.pending_ns + self.fetch_ns)
         self.pending_ns = 0
         return {}
 
     @property
-    def left(self) -> Any:
+    def left(self):
         return self._sampler.left
 
 
 class Fixed:
     """Draws the same number each time, as far as it may."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number):
         self.number = number
 
-    def randint(self, a: int, b: int) -> int:
+    def randint(self, a, b):
         return min(max(self.number, a), b)
 
 
-def checked(session: Timed) -> CheckedSession:
+def checked(session):
     return CheckedSession(session, session.clock, None)
 
 
@@ -104,7 +100,7 @@ def test_a_block_that_is_announced_as_longer_may_end_early():
     assert (block.steps, block.phase_ns["step"], session.left) == (2, [MS, MS], 2)
 
     class Whole(Timed):
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             return Block(n, timing, {"step": [MS] * n})
 
     assert checked(Whole([MS])).sample_some(None, 2, 7).steps == 7
@@ -120,7 +116,7 @@ def test_a_block_that_is_announced_as_longer_may_end_early():
 @pytest.mark.parametrize("number", [4, 9])
 def test_who_waits_only_at_the_end_of_blocks_is_refused(number):
     class AtTheEnd(Timed):
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             self._times = [MS // 3] * (n - 1) + [MS]
             return super().sample(inputs, n, timing)
 
@@ -132,7 +128,7 @@ def test_who_waits_only_at_the_end_of_blocks_is_refused(number):
 
 def test_one_even_block_acquits():
     class Struck(Timed):
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             struck = len(self.blocks) < TRIES - 1
             self._times = [MS] * (n - 1) + [9 * MS if struck else MS]
             return super().sample(inputs, n, timing)
@@ -158,7 +154,7 @@ def test_the_median_of_a_block_counts_and_not_only_its_mean():
     """All steps but one return early; the mean of the block is right."""
 
     class Bursts(Timed):
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             self._times = [MS // 4] * (n - 1) + [MS + (n - 1) * 3 * MS // 4]
             return super().sample(inputs, n, timing)
 
@@ -179,7 +175,7 @@ def test_a_machine_that_became_slower_is_no_lie():
 @pytest.mark.parametrize(("quickest", "warnings"), [(1.2, 0), (1.6, 1)])
 def test_the_quickest_of_later_blocks_tells_whether_the_machine_became_slower(quickest, warnings):
     class Slower(Timed):
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             self._times = [int(quickest * MS) if n == 30 and 30 not in self.blocks else 2 * MS]
             return super().sample(inputs, n, timing)
 
@@ -191,7 +187,7 @@ def test_the_quickest_of_later_blocks_tells_whether_the_machine_became_slower(qu
 @pytest.mark.parametrize(("own", "refused"), [(0.8, False), (0.79, True)])
 def test_measured_inputs_may_save_a_fifth(own, refused):
     class Cheaper(Timed):
-        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        def sample(self, inputs, n, timing):
             self._times = [int(inputs * MS)]
             return super().sample(inputs, n, timing)
 
@@ -204,11 +200,11 @@ def test_measured_inputs_may_save_a_fifth(own, refused):
 class StartsLate(Timed):
     """Single steps that wait for a core in six of seven times; blocks hardly do."""
 
-    def __init__(self, late_ns: int, block_ns: int = MS) -> None:
+    def __init__(self, late_ns, block_ns=MS):
         super().__init__([MS])
         self.singles, self.first_ns, self.block_ns = 0, late_ns, block_ns
 
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(self, inputs, n, timing):
         self.singles += n == 1
         late = n == 1 and self.singles % 7
         self._times = [MS + self.first_ns] if late else [MS] if n == 1 else [self.block_ns]
@@ -240,22 +236,22 @@ ANSWERED = Case(
 def test_of_a_block_with_new_inputs_the_slowest_step_counts_and_the_wait_for_outputs():
     """Any of its steps may be the one that computed."""
     outputs = {"y": np.random.default_rng(0).standard_normal((2, 8))}
-    session: Any = SimpleNamespace(
+    session = SimpleNamespace(
         prepare=lambda case, seed=0: seed,
         sample=lambda *_: None,
         outputs=lambda _: outputs,
         stepped=lambda _: sketch(outputs),
     )
     block = Block(3, Timing.EACH, {"step": [MS, 5 * MS, 2 * MS]})
-    asked: Any = SimpleNamespace(session=session, behind=session, sample_some=lambda *_: block)
-    single: Any = SimpleNamespace(wait_ns=lambda: MS // 2)
+    asked = SimpleNamespace(session=session, behind=session, sample_some=lambda *_: block)
+    single = SimpleNamespace(wait_ns=lambda: MS // 2)
     assert FreshSteps(asked, CASE, single, {}).take() == 5.5 * MS
 
 
 class ATokenAMillisecond(FreshSteps):
     """Short steps that take a millisecond for each of their tokens."""
 
-    def take(self) -> float:
+    def take(self):
         return float((self.case.shapes.new_tokens or 0) * MS)
 
 
@@ -268,15 +264,15 @@ class ATokenAMillisecond(FreshSteps):
     ],
 )
 def test_a_long_step_takes_four_fifths_of_what_its_tokens_require(long_ms, refused):
-    taken: list[int] = []
+    taken = []
 
-    def sample(inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(inputs, n, timing):
         taken.append(int(long_ms[min(len(taken) // 2, len(long_ms) - 1)] * MS))
         return Block(n, timing, {"step": taken[-1:]})
 
-    session: Any = SimpleNamespace(prepare=lambda case: None, sample=sample)
-    checked_session: Any = SimpleNamespace(session=session)
-    single: Any = SimpleNamespace(slack_ns=0.0)
+    session = SimpleNamespace(prepare=lambda case: None, sample=sample)
+    checked_session = SimpleNamespace(session=session)
+    single = SimpleNamespace(slack_ns=0.0)
     fresh = ATokenAMillisecond(checked_session, ANSWERED, single, {})
     with refusal("work_skipped", refused):
         refuse_unfinished(fresh, 4.0 * MS)

@@ -45,7 +45,7 @@ class Grid:
     rows: Sequence[Row]
     matrix: Mapping[str, Any]
 
-    def of(self, platform: str) -> list[Row]:
+    def of(self, platform):
         return [row for row in self.rows if row["hardware"] == platform]
 
 
@@ -53,7 +53,7 @@ class Grid:
     scope="module",
     params=[pytest.param(FEW, id="few"), pytest.param(ALL, id="all", marks=pytest.mark.full)],
 )
-def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Grid:
+def grid(request, tmp_path_factory):
     folder, (models, platforms) = tmp_path_factory.mktemp("grid"), request.param
     run = f"run {' '.join(models)} --hardware {','.join(platforms)} --batch-sizes 1 --threads 1"
     # The engine and the browser lie where they were fetched to.

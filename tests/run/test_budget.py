@@ -1,17 +1,15 @@
 """A budget shared so that the last case gets as much as the first."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.run.plan.run_forecast import LONGEST_SECONDS, SHORTEST_SECONDS, Budget
 
 
 class Time:
-    def __init__(self) -> None:
+    def __init__(self):
         self.seconds = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.seconds
 
 

@@ -1,10 +1,6 @@
 """A calibration as a whole: a worker that times this machine, and what becomes of its death."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +9,6 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Device
 from accelbench.hardware.cpu import CpuDetector
 from accelbench.run.calibrate import calibrating
-from accelbench.store.database import Database
 from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
 
 #: A worker without torch that says what a test has it say, then what is in its environment.
@@ -21,10 +16,10 @@ FAKE = "made_up_calibration_worker"
 
 
 @pytest.fixture(scope="module")
-def here() -> tuple[Device, DeviceCalibration, list[tuple[int, int]]]:
+def here():
     (device,) = CpuDetector().detect()
     assert isinstance(device, Device)
-    heard: list[tuple[int, int]] = []
+    heard = []
     calibration = calibrating.calibrate(device, 0.2, lambda done, of: heard.append((done, of)))
     return device, calibration, heard
 
@@ -55,7 +50,7 @@ def test_it_is_the_same_when_it_is_read_from_its_fact(here):
     assert DeviceCalibration.from_body({**body, "run_id": "r"}) == here[1]
 
 
-def fake_worker(monkeypatch: pytest.MonkeyPatch, folder: Path, *lines: Any, end: str = "") -> None:
+def fake_worker(monkeypatch, folder, *lines, end=""):
     """A worker that says these lines, and then ends as it is told."""
     said = "".join(f"print({json.dumps(json.dumps(line))}, flush=True)\n" for line in lines)
     (folder / f"{FAKE}.py").write_text(f"import os, sys\n{said}{end}\n")
@@ -66,7 +61,7 @@ def fake_worker(monkeypatch: pytest.MonkeyPatch, folder: Path, *lines: Any, end:
 BEGIN = {"engine": "torch 9", "threads": 2, "facts": {}, "probes": 3}
 
 
-def probe(name: str, kind: str = "matrix product") -> dict[str, Any]:
+def probe(name, kind="matrix product"):
     spec = {"kind": kind, "name": name, "precision": "fp32", "size": 8, "work": 1e6}
     return {"probe": spec, "steps": 1, "samples_ns": [1000] * 5}
 
@@ -158,10 +153,10 @@ def test_what_took_time_from_the_probes_is_warned_of(around, says):
 class MadeUpMachine:
     """A machine whose CPUs were at work for ten seconds, whoever's work it was."""
 
-    def before(self) -> None:
+    def before(self):
         return None
 
-    def after(self, before: None, worker_cpu_seconds: float) -> tuple[dict[str, float], list[str]]:
+    def after(self, before, worker_cpu_seconds):
         return {"foreign": (10.0 - worker_cpu_seconds) / 10.0}, []
 
 
@@ -175,5 +170,5 @@ def test_the_probes_own_work_is_no_disturbance(monkeypatch, tmp_path, own, distu
     assert not calibration.refusals
 
 
-def rows(database: Database, sql: str) -> list[tuple[object, ...]]:
+def rows(database, sql):
     return database.query(sql)[1]

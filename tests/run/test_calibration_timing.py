@@ -1,9 +1,5 @@
 """Probes of a calibration: which, how long, and what comes of those that cannot be timed."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from accelbench.core.calibration import ProbeKind, ProbeSpec
@@ -18,30 +14,30 @@ PRODUCT = ProbeSpec(ProbeKind.MATRIX, "probe/matmul-1024", "fp32", 1024, 2.0 * 1
 class SteppedClock:
     """Time passes as steps are made; those of a device pass while it is waited for."""
 
-    def __init__(self, step_ns: int, queued: bool = False) -> None:
+    def __init__(self, step_ns, queued=False):
         self.now, self.waits, self.steps = 0, 0, 0
         self._step_ns, self._queued, self._waiting = step_ns, queued, 0
 
-    def now_ns(self) -> int:
+    def now_ns(self):
         return self.now
 
-    def tick_ns(self) -> float:
+    def tick_ns(self):
         return 1.0
 
-    def step(self) -> None:
+    def step(self):
         self.steps += 1
         if self._queued:
             self._waiting += self._step_ns
         else:
             self.now += self._step_ns
 
-    def synchronize(self) -> None:
+    def synchronize(self):
         self.waits += 1
         self.now += self._waiting
         self._waiting = 0
 
 
-def timed(clock: SteppedClock, seconds: float = 1.0, wait: bool = False) -> ProbeBlocks:
+def timed(clock, seconds=1.0, wait=False):
     return time_probe(clock.step, clock.synchronize if wait else None, seconds, clock)
 
 
@@ -71,13 +67,13 @@ def test_a_device_is_waited_for_at_the_end_of_each_block_and_only_there():
     assert clock.waits < clock.steps / 20
 
 
-def sent(specs: list[ProbeSpec], timed: Any, seconds: float = 1.0) -> list[dict[str, Any]]:
-    answers: list[dict[str, Any]] = []
+def sent(specs, timed, seconds=1.0):
+    answers = []
     time_all(specs, seconds, timed, answers.append)
     return answers
 
 
-def sides(*several: int, precision: str = "fp32") -> list[ProbeSpec]:
+def sides(*several, precision="fp32"):
     return [
         ProbeSpec(ProbeKind.MATRIX, f"probe/matmul-{n}", precision, n, 2.0 * n**3) for n in several
     ]
@@ -94,7 +90,7 @@ def test_a_size_that_would_be_too_slow_is_left_out_by_what_a_smaller_one_took():
 
 
 def test_what_an_engine_has_no_operator_for_is_said_and_the_others_go_on():
-    def fails(spec: ProbeSpec) -> ProbeBlocks:
+    def fails(spec):
         if spec.precision == "int8":
             raise NotImplementedError("no int8 here\nand much more")
         return ProbeBlocks(1, (1_000_000,))
@@ -122,7 +118,7 @@ def test_a_figure_is_a_median_with_an_interval_of_enough_blocks():
     assert (figure.value, figure.low, figure.high) == (3e-6, None, None)
 
 
-def cpu(memory: int = 32 * 2**30, instances: int = 2) -> Device:
+def cpu(memory=32 * 2**30, instances=2):
     caches = [
         {"name": "L1d", "bytes": 2**15, "instances": instances},
         {"name": "L2", "bytes": MIB // 2, "instances": instances},
@@ -131,7 +127,7 @@ def cpu(memory: int = 32 * 2**30, instances: int = 2) -> Device:
     return Device("cpu", "A processor", details={"caches": caches, "memory_available": memory})
 
 
-def by_name(device: Device, threads: int = 2, told: dict[str, int] | None = None) -> dict[Any, Any]:
+def by_name(device, threads=2, told=None):
     specs = probes_for(sizes_of(device, told or {}, threads, (1, 12, 64)))
     return {(spec.name.removeprefix("probe/"), spec.precision): spec for spec in specs}
 
@@ -156,7 +152,7 @@ def test_probes_of_a_cpu_follow_its_caches_and_memory():
     assert [spec.size for spec in probes if spec.kind is ProbeKind.MEMORY] == [256 * MIB] * 2
 
 
-def test_an_accelerator_has_larger_products_and_half_precision_attention():
+def test_probes_of_an_accelerator_and_their_order():
     card = Device("cuda", "NVIDIA H100 80GB HBM3", memory_bytes=80 * 2**30)
     probes = by_name(card, told={"L2": 50 * MIB})
     assert ("matmul-16384", "bf16") in probes
@@ -165,8 +161,6 @@ def test_an_accelerator_has_larger_products_and_half_precision_attention():
     assert 2 * probes["cache-L2", "fp32"].size == 25 * MIB
     assert probes["memory-copy", "fp32"].size >= 256 * MIB
 
-
-def test_the_peak_and_the_bandwidth_come_first():
     kinds = [
         (spec.kind, spec.precision) for spec in probes_for(sizes_of(cpu(), {}, 2, (1, 12, 64)))
     ]

@@ -1,9 +1,6 @@
 """Collectives as probes: which there are, what bandwidths mean, what becomes of wrong results."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -11,13 +8,11 @@ import torch
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import CaseError
 from accelbench.engines.pytorch.distributed import rank_session
-from accelbench.engines.pytorch.distributed.group import RankLaunch
 from accelbench.engines.pytorch.distributed.rank_session import Exchange, opened_collective
 from accelbench.present.terminal.hardware import collective_rows, rows_of
 from accelbench.run.calibrate import calibrating
 from accelbench.run.calibrate.calibrating import collective_specs, timed_on
 from accelbench.run.conduct.launch_context import Surroundings
-from accelbench.store.database import Database
 from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
 
 MILLISECOND = 10**6
@@ -26,14 +21,14 @@ MILLISECOND = 10**6
 class Ticks:
     """A clock and a group of two ranks, of which a collective takes 1 ms and the second 2 ms."""
 
-    def __init__(self, lost: str = "") -> None:
+    def __init__(self, lost=""):
         self.now, self._lost = 0, lost
-        self.opened: list[str] = []
+        self.opened = []
 
-    def now_ns(self) -> int:
+    def now_ns(self):
         return self.now
 
-    def ask(self, do: str, **what: Any) -> list[object]:
+    def ask(self, do, **what):
         if do == "open_collective":
             self.opened.append(what["name"])
             if what["name"] == self._lost:
@@ -61,11 +56,9 @@ def test_a_bus_bandwidth_is_that_of_nccl_tests(collective, ranks, factor):
     assert len({spec.size for spec in specs}) == len(specs) > 3
 
 
-def test_every_rank_has_whole_values():
+def test_a_collective_is_over_when_its_last_rank_is_or_is_lost():
     assert all(spec.size % (4 * 3) == 0 for spec in collective_specs(3))
 
-
-def test_a_collective_is_over_when_its_last_rank_is():
     group = Ticks()
     figures, refusals = timed_on(group, collective_specs(2), group, lambda _done, _of: None)
     assert refusals == []
@@ -75,10 +68,8 @@ def test_a_collective_is_over_when_its_last_rank_is():
         assert len(entry.samples_ns) >= 5
         assert set(entry.samples_ns) == {entry.steps * 2 * MILLISECOND}
 
-
-def test_ranks_that_are_lost_leave_what_was_timed_and_say_why():
     group = Ticks(lost="all_gather")
-    heard: list[tuple[int, int]] = []
+    heard = []
     figures, (refusal,) = timed_on(
         group, collective_specs(2), group, lambda done, of: heard.append((done, of))
     )
@@ -90,14 +81,14 @@ def test_ranks_that_are_lost_leave_what_was_timed_and_say_why():
 class Answering(Ticks):
     """Ranks that say what they worked, while which others had the machine."""
 
-    def __init__(self, launch: RankLaunch) -> None:
+    def __init__(self, launch):
         super().__init__()
         self.closed = False
 
-    def ask(self, do: str, **what: Any) -> list[object]:
+    def ask(self, do, **what):
         return [1.5, 2.5] if do == "cpu_seconds" else super().ask(do, **what)
 
-    def close(self) -> None:
+    def close(self):
         self.closed = True
 
 
@@ -121,16 +112,16 @@ def test_what_others_took_meanwhile_speaks_against_collectives_and_not_against_p
 class Steady:
     """A clock that is a second further each time."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0
 
-    def now_ns(self) -> int:
+    def now_ns(self):
         self.now += 10**9
         return self.now
 
 
 def test_a_wrong_result_is_refused_before_anything_is_timed(monkeypatch):
-    def nothing_done(count: int, device: torch.device) -> Exchange:
+    def nothing_done(count, device):
         values = torch.zeros(count, device=device)
         return Exchange(lambda: None, values, values, torch.full_like(values, 3.0))
 
@@ -140,7 +131,7 @@ def test_a_wrong_result_is_refused_before_anything_is_timed(monkeypatch):
         opened_collective("all_reduce", 1024, "gloo", Ticks())
 
 
-def timed_calibration() -> DeviceCalibration:
+def timed_calibration():
     group, known = Ticks(), made_calibration()
     figures, _ = timed_on(group, collective_specs(2), group, lambda _done, _of: None)
     return replace(known, figures=(*known.figures, *figures))
@@ -158,7 +149,7 @@ def test_a_table_has_what_each_takes_and_both_bandwidths():
 
 def test_they_are_stored_with_every_block_and_change_no_peak(tmp_path):
     calibration = timed_calibration()
-    database: Database = calibrated_store(tmp_path / "c.duckdb", calibration, device=PROCESSOR)
+    database = calibrated_store(tmp_path / "c.duckdb", calibration, device=PROCESSOR)
     _, rows = database.query(
         "SELECT probe, unit, len(samples) FROM device_calibrations WHERE kind = 'collective'"
     )

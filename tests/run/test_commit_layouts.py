@@ -1,7 +1,5 @@
 """Own code in the arm of a commit, wherever a repository has its packages and its benchmarks."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -17,7 +15,7 @@ _ABOVE = "import sys\nfrom pathlib import Path\nsys.path.append(str(Path(__file_
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A repository without a commit, in a path with a blank."""
     folder = tmp_path / "my project"
     folder.mkdir()
@@ -26,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def committed(folder: Path, **content: str) -> None:
+def committed(folder, **content):
     for name, text in content.items():
         path = folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(exist_ok=True)
@@ -35,7 +33,7 @@ def committed(folder: Path, **content: str) -> None:
     git(folder, "commit", "-qm", "of a test")
 
 
-def work(answer: str) -> str:
+def work(answer):
     return f"def work():\n    return {answer!r}\n"
 
 
@@ -127,7 +125,7 @@ sys.meta_path.insert(0, Editable)
 """
 
 
-def editable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def editable(folder, monkeypatch):
     """Have mylib found in the repository's src, whatever stands on the search path."""
     place = folder.parent / "installed"
     place.mkdir()

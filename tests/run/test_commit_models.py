@@ -1,10 +1,6 @@
 """Own code in the arm of a commit: what is looked at, and measured, is the commit's."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.committed_code import BENCH, answer_of, git, looked_at, plan_of
@@ -14,16 +10,11 @@ from accelbench.core.model import FileFormat, ModelFile
 from accelbench.models.file_models.unchanged import digest_of
 from accelbench.run.conduct import artifacts
 from accelbench.run.plan.request import meant
-from accelbench.run.process.other_interpreter import (
-    Checkout,
-    as_committed,
-    interpreter_of,
-    shared_by_both,
-)
+from accelbench.run.process.other_interpreter import as_committed, interpreter_of, shared_by_both
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     """A benchmark whose package was another one before the newest commit."""
     folder = tmp_path / "project"
     folder.mkdir()
@@ -38,7 +29,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def before(project: Path) -> Iterator[Checkout]:
+def before(project):
     with interpreter_of(meant("commit:HEAD~1")) as (_, checkout):
         assert checkout is not None
         yield checkout

@@ -1,8 +1,5 @@
 """Convergence: when no curve is trained, and the reason that a case then has."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -29,7 +26,7 @@ from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS
 
 
-def flops(value: float) -> Callable[[Planned], AnalyticCost]:
+def flops(value):
     return lambda _: AnalyticCost(value, 0.0, 0.0, 0.0, 0.0)
 
 

@@ -1,10 +1,5 @@
 """Convergence: asking the worker that measured, and what it answers."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any, cast
-
 import pytest
 from convergence_makers import FALLING, Workshop, case_of, context_of, falls, measured
 from fixed_machine import CPU
@@ -27,17 +22,17 @@ NEARLY = pytest.approx(0.01)
 class TestAskingItsWorker:
     """Whatever becomes of the pass, what was measured before stands."""
 
-    def compared(self, shop: Workshop) -> tuple[Outcome, GroupLaunch]:
+    def compared(self, shop):
         context = context_of(shop)
         planned = Planned(case_of(), CPU)
         context.curves.gather(context, [planned])
         launch = GroupLaunch(context, LaunchFacts("run", 1), [planned], 1, 1)
         shop.answer = self.answer
-        launch._talk._worker = cast("Any", shop.worker(PytorchRuntime(), None))
+        launch._talk._worker = shop.worker(PytorchRuntime(), None)
         outcome = Outcome(Status.OK, measurement={"metrics": measured()})
         return launch._compared(planned.case, outcome), launch
 
-    def answer(self, _: Mapping[str, Any]) -> Any:
+    def answer(self, _):
         return {"losses": [2.0 - 0.099 * i for i in range(STEPS)], "cpu_seconds": 3.0}
 
     def test_its_losses_without_dropout_are_what_is_compared(self):
@@ -81,8 +76,8 @@ class TestAskingItsWorker:
 
 class TestWorker:
     def test_a_session_that_cannot_do_without_dropout_says_so(self):
-        bench = CaseBench(PytorchRuntime(), cast("Any", None))
-        bench._session = cast("Any", object())
+        bench = CaseBench(PytorchRuntime(), None)
+        bench._session = object()
         with pytest.raises(UnsupportedError, match="pytorch cannot train without dropout"):
             bench.answer({"do": "losses", "case": {}, "steps": STEPS})
 

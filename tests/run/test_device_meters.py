@@ -1,7 +1,5 @@
 """A device's meters, read between blocks."""
 
-from __future__ import annotations
-
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.common import NotAvailable
@@ -14,7 +12,7 @@ class RecordedMeters:
 
     source = "recorded"
 
-    def __init__(self, throttled, foreign=()) -> None:
+    def __init__(self, throttled, foreign=()):
         self._throttled = iter(throttled)
         self._mhz = iter((1980.0, 1410.0, 1980.0))
         self._foreign = foreign
@@ -40,7 +38,7 @@ class RecordedMeters:
     def foreign_processes(self, own=()):
         return tuple(p for p in self._foreign if p.pid not in own)
 
-    def close(self) -> None:
+    def close(self):
         return None
 
 

@@ -1,9 +1,6 @@
 """Where the work ran: judged against the plan's device, whatever the runtime says was asked."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 
@@ -11,7 +8,7 @@ from accelbench.core.errors import CaseError
 from accelbench.run.verify.precision_proof import proved
 
 
-def told(*devices: str, **more: Any) -> dict[str, Any]:
+def told(*devices, **more):
     return {"devices": list(devices), "requested": "cuda:0", "engine": "an engine", **more}
 
 

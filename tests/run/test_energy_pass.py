@@ -1,10 +1,7 @@
 """The worker's side of energy: a meter read by a thread, and what is asked of no meter."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from fixed_machine import models
@@ -28,13 +25,13 @@ class SteppedMeter:
     source = scope = "made up"
     ranges = (None,)
 
-    def __init__(self, *values: float | Exception, method: EnergyMethod) -> None:
+    def __init__(self, *values, method):
         self._values = iter(values)
         self.method = method
         self.exhausted = threading.Event()
-        self._last: float = 0.0
+        self._last = 0.0
 
-    def read(self) -> tuple[float, ...]:
+    def read(self):
         value = next(self._values, None)
         if value is None:
             self.exhausted.set()
@@ -45,11 +42,11 @@ class SteppedMeter:
         self._last = value
         return (value,)
 
-    def close(self) -> None:
+    def close(self):
         return None
 
 
-def watched(meter: SteppedMeter) -> MeterThread:
+def watched(meter):
     watch = MeterThread(meter, seconds=0.0)
     watch.begin()
     assert meter.exhausted.wait(30)
@@ -57,15 +54,13 @@ def watched(meter: SteppedMeter) -> MeterThread:
     return watch
 
 
-def test_of_a_counter_the_updates_alone_are_kept():
+def test_updates_of_a_counter_and_readings_of_power_count():
     watch = watched(SteppedMeter(1.0, 1.0, 2.0, 2.0, 3.0, method=EnergyMethod.COUNTER))
     readings = watch.readings()
     assert [reading.values for reading in readings] == [(1.0,), (2.0,), (3.0,)]
     times = [reading.at_ns for reading in readings]
     assert times == sorted(times)
 
-
-def test_of_power_every_reading_counts():
     watch = watched(SteppedMeter(50.0, 50.0, 51.0, method=EnergyMethod.INTEGRATED))
     assert [r.values for r in watch.readings()[:3]] == [(50.0,), (50.0,), (51.0,)]
 
@@ -84,7 +79,7 @@ CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(4, 
 def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(monkeypatch, tmp_path):
     monkeypatch.setenv(POWERCAP_VARIABLE, str(tmp_path))
     monkeypatch.setattr(energy, "energy_meter", lambda *_: NO_POWERCAP)
-    nothing: Any = None
+    nothing = None
     report = measured_energy(nothing, nothing, [CPU], 1e6, lambda phase: None)
     assert not report.columns
     assert set(report.reasons) == set(ENERGY_FIGURES)
@@ -95,7 +90,7 @@ def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(monkeypatch, t
 GPUS = [Device("cuda", "A GPU", ordinal=n, details={"uuid": f"GPU-{n}"}) for n in range(4)]
 
 
-def ranks(hardware: str, count: int) -> Case:
+def ranks(hardware, count):
     return replace(CASE, target=Target("pytorch", hardware), world_size=count)
 
 
@@ -118,7 +113,7 @@ def test_processes_that_share_a_cpu_are_metered_once_and_other_machines_not():
 
 
 def test_a_dry_run_counts_the_pass_where_there_is_a_meter(monkeypatch):
-    group: Any = [type("P", (), {"device": CPU}), type("P", (), {"device": CPU})]
+    group = [type("P", (), {"device": CPU}), type("P", (), {"device": CPU})]
     settings = RunSettings(run_id="", energy=True, launches=3)
     monkeypatch.setattr(run_forecast, "_has_meter", lambda device: True)
     assert run_forecast.energy_seconds([group], settings) == 6 * EnergyRules().seconds

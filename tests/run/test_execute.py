@@ -1,9 +1,6 @@
 """One service from what is here to rows of a database."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +10,27 @@ from scripted_runs import Watcher
 from accelbench.core.errors import StoreError
 from accelbench.run import execute as service
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute, go_on
 from accelbench.store.database import Database
 
 SOURCES = Path(__file__).parents[2] / "src" / "accelbench"
-HERE: dict[str, Any] = {"packages": {}}
+HERE = {"packages": {}}
 
 
 @pytest.fixture(autouse=True)
-def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def machine(monkeypatch):
     monkeypatch.setattr(service, "environment", lambda: HERE)
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
+def database(tmp_path):
     return Database(tmp_path / "results.duckdb")
 
 
 def test_results_are_in_the_database_when_it_returns(scripted, database):
     planned, watched = scripted.journey(batches=(1, 4), iterations=2), list[Any]()
 
-    def observe(spec: PlannedRun, found: Any, surroundings: Mapping[str, Any]) -> Watcher:
+    def observe(spec, found, surroundings):
         del found
         watched.append((spec, surroundings))
         return Watcher()
@@ -47,10 +43,10 @@ def test_results_are_in_the_database_when_it_returns(scripted, database):
 
 
 def test_a_planner_is_told_what_is_here(scripted, database):
-    asked: list[Any] = []
+    asked = []
     scripted.journey()
 
-    def planner(found: Any, runtimes: Any) -> list[PlannedRun]:
+    def planner(found, runtimes):
         asked.append((list(found), sorted(runtimes)))
         return []
 
@@ -66,9 +62,9 @@ def test_where_nothing_is_planned_nothing_is_written(database):
 
 
 def test_several_runs_are_planned_as_they_come(scripted, tmp_path):
-    ended: list[str] = []
+    ended = []
 
-    def planner(*_: Any) -> Any:
+    def planner(*_):
         for _number in range(2):
             yield scripted.journey(batches=(1,), iterations=2)
             ended.append("over")
@@ -82,12 +78,12 @@ def test_several_runs_are_planned_as_they_come(scripted, tmp_path):
 
 def test_a_run_that_an_error_ended_says_how_to_go_on(scripted, tmp_path, monkeypatch):
     class Hinting(StoredResults):
-        def resume_hint(self, run_id: str) -> str:
+        def resume_hint(self, run_id):
             return f"Go on with {run_id}."
 
     begin, planned = lifecycle.start, scripted.journey(batches=(1,), iterations=2)
 
-    def full(*given: Any) -> Any:
+    def full(*given):
         begin(*given)
         raise StoreError("The disk is full.", "Make room.")
 
@@ -100,7 +96,7 @@ def test_a_run_that_an_error_ended_says_how_to_go_on(scripted, tmp_path, monkeyp
 
 def test_what_was_cut_off_is_gone_on_with_and_stored(scripted, database, monkeypatch):
     class Leaving(Watcher):
-        def case_finished(self, row: Mapping[str, Any]) -> None:
+        def case_finished(self, row):
             super().case_finished(row)
             raise KeyboardInterrupt
 

@@ -1,10 +1,6 @@
 """Whatever happens to a worker becomes a result, and the next case goes to a fresh one."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
@@ -30,7 +26,7 @@ PHASES = {
 }
 
 
-def outcome(row: Mapping[str, Any]) -> tuple[str, str | None]:
+def outcome(row):
     return row["status"], row["reason"]
 
 
@@ -130,7 +126,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_allocated(scripted, monke
     assert "bert-tiny" in rows[0]["advice"]
 
 
-def case_like(model: Any, batch: int) -> Case:
+def case_like(model, batch):
     from accelbench.core.case import Shapes, Target
 
     return Case(model, Target("scripted", "cpu"), "fp32", Shapes(batch, model.sequence))
@@ -139,9 +135,9 @@ def case_like(model: Any, batch: int) -> Case:
 def test_memory_is_judged_by_what_was_free_before_the_worker_took_any(scripted, monkeypatch):
     need = run_forecast.memory(case_like(models("bert-base")[0], 4))
     assert need is not None
-    looks: list[int] = []
+    looks = []
 
-    def free(device: Any) -> int:
+    def free(device):
         looks.append(1)
         return need if len(looks) == 1 else need // 2  # what the first batch has taken is gone
 

@@ -1,7 +1,5 @@
 """A fleet that is named wrongly: what people are told, before anything of Ray is begun."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every case of a fleet's run ends once, whatever befalls its nodes."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -20,11 +18,10 @@ from accelbench.fleet.dispatch import (
     NodeOffer,
     PassOver,
     Submit,
-    WorkUnit,
     meeting_at,
     units_of,
 )
-from accelbench.fleet.fleet_nodes import ClusterEvent, Submission, UnitEnded, UnitFailed
+from accelbench.fleet.fleet_nodes import UnitEnded, UnitFailed
 from accelbench.fleet.fleet_run import FleetJob
 from accelbench.run.plan.request import Plan
 from virtual_cluster import NodeFault, VirtualCluster
@@ -99,13 +96,13 @@ def test_what_a_lost_node_left_is_measured_elsewhere_and_counts_once():
 TOGETHER = Need("cpu", together=True, nodes=2)
 
 
-def together(number: int) -> WorkUnit:
+def together(number):
     (unit,) = units(1)
     return replace(unit, number=number, need=TOGETHER)
 
 
 def test_two_nodes_that_make_steps_together_are_one_place():
-    """Of five nodes two pairs: two units at once, and so many wait in the cluster."""
+    # Of five nodes two pairs: two units at once, and so many wait in the cluster.
     dispatcher = Dispatcher([together(n) for n in range(6)], DispatchRules(ahead=0.5))
     for name in "abcde":
         dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
@@ -114,13 +111,16 @@ def test_two_nodes_that_make_steps_together_are_one_place():
     submitted = [action.unit for action in dispatcher.due(0.0) if isinstance(action, Submit)]
     assert submitted == [0, 1, 2]
 
-
-def test_too_few_nodes_for_a_step_are_reported_at_once():
     dispatcher = Dispatcher([together(0)])
     dispatcher.node_joined(NodeOffer("a", {"cpu": 1}))
     dispatcher.nodes_known()
     why = "2 nodes with cpu make each step together, and 1 has it"
     assert dispatcher.due(0.0) == [GiveUp(0, "no_node", why)]
+
+    task = {"settings": {"rendezvous": None}, "against": {"settings": {"rendezvous": None}}}
+    told = meeting_at(task, "h:1")
+    assert told["settings"]["rendezvous"] == told["against"]["settings"]["rendezvous"] == "h:1"
+    assert task["settings"]["rendezvous"] is None
 
 
 def test_of_two_nodes_one_may_be_lost_and_come_back():
@@ -158,14 +158,7 @@ def test_each_further_node_is_told_its_part():
     assert (told["patience"], told["timeout"]) == (99.0, 30.0)
 
 
-def test_the_node_that_measures_is_told_where_both_arms_meet():
-    task = {"settings": {"rendezvous": None}, "against": {"settings": {"rendezvous": None}}}
-    told = meeting_at(task, "h:1")
-    assert told["settings"]["rendezvous"] == told["against"]["settings"]["rendezvous"] == "h:1"
-    assert task["settings"]["rendezvous"] is None
-
-
-def test_what_no_node_has_is_reported_at_once():
+def test_a_platform_without_a_node_is_reported_once_it_was_waited_for():
     ended = run_on([node("a")], units(4, 1, hardware=("cpu", "cuda")))
     (first, *_), reasons = ended.heard.rows, {r.get("reason") for r in ended.kept.results}
     assert first[1]["reason"] == "no_node"
@@ -173,8 +166,6 @@ def test_what_no_node_has_is_reported_at_once():
     assert reasons == {None, "no_node"}
     assert ended.statuses == {"ok": 2, "unsupported": 2}
 
-
-def test_the_last_able_node_is_waited_for_a_while():
     rules = DispatchRules(patience=100.0)
     gone = [NodeFault(15.0, "b", "kill")]
     nodes = [node("a", cpu=1), node("b", cuda=1)]
@@ -269,10 +260,10 @@ def test_the_spread_between_machines_has_every_case_on_every_node():
 
 def test_a_thousand_cases_on_forty_nodes_end_within_a_tenth_of_the_bound():
     source = random.Random(7)
-    took: dict[str, float] = {}
+    took = {}
     nodes = [node(f"n{number}") for number in range(40)]
 
-    def seconds(case: object, name: str) -> float:
+    def seconds(case, name):
         return took.setdefault(case.case_id, source.lognormvariate(2.0, 0.6))
 
     ended = run_on(nodes, units(400, 3), seconds=seconds, rules=DispatchRules(silence=1e9))
@@ -281,7 +272,7 @@ def test_a_thousand_cases_on_forty_nodes_end_within_a_tenth_of_the_bound():
     assert ended.cluster.now() <= 1.1 * bound
 
 
-def test_what_is_not_begun_within_the_budget_is_skipped_and_each_case_ends_once():
+def test_what_the_budget_leaves_is_skipped_or_ended():
     rules = DispatchRules(budget=45.0, overtime=20.0)
     ended = run_on([node("a"), node("b")], units(8, 2), rules=rules)
     # Units of 20 s: two on each node have ended, and two more do within the overtime.
@@ -290,8 +281,6 @@ def test_what_is_not_begun_within_the_budget_is_skipped_and_each_case_ends_once(
     (reason,) = {(r["reason"], r["message"]) for r in ended.kept.results if r["status"] != "ok"}
     assert reason == ("budget", "the budget of 45 s was used up")
 
-
-def test_a_unit_that_runs_on_after_the_overtime_is_ended():
     rules = DispatchRules(budget=45.0, overtime=5.0)
     ended = run_on([node("a")], units(1, 2), rules=rules, seconds=lambda *_: 40.0)
     assert ended.statuses == {"ok": 1, "skipped": 1}
@@ -299,10 +288,10 @@ def test_a_unit_that_runs_on_after_the_overtime_is_ended():
 
 
 def test_a_unit_is_told_what_is_left_of_the_budget_and_among_how_many():
-    told: list[tuple[float, int]] = []
+    told = []
 
     class Heeding(VirtualCluster):
-        def submit(self, submission: Submission) -> None:
+        def submit(self, submission):
             share = submission.task["share"]
             told.append((share["seconds"], share["results"]))
             super().submit(submission)
@@ -320,7 +309,7 @@ def test_a_unit_whose_results_are_all_there_is_not_measured_again():
     """Its node is lost between its last result and its end."""
 
     class Forgetful(VirtualCluster):
-        def events(self, timeout: float) -> list[ClusterEvent]:
+        def events(self, timeout):
             return [
                 UnitFailed(e.unit, e.attempt, "it is gone", lost=True)
                 if isinstance(e, UnitEnded)

@@ -1,12 +1,8 @@
 """A fleet's run from its nodes to rows of a database: parts, plans, arms, what is gone on with."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fixed_machine import models
@@ -14,7 +10,6 @@ from virtual_fleets import FLEET, Heard, Kept, node, units
 
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_run_id
-from accelbench.core.protocols import Runtime
 from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.fleet.dispatch import WorkUnit
@@ -37,13 +32,13 @@ from here_cluster import here_cluster
 from virtual_cluster import NodeFault, VirtualCluster
 
 MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
-RUNTIMES: dict[str, Runtime] = {"scripted": ScriptedRuntime({})}
+RUNTIMES = {"scripted": ScriptedRuntime({})}
 
 
-def planner(*hardware: str, launches: int = 1, label: str = "night") -> Any:
+def planner(*hardware, launches=1, label="night"):
     """Plans all models with two batches on some platforms."""
 
-    def plans(inventory: Any, _: Mapping[str, Runtime]) -> list[PlannedRun]:
+    def plans(inventory, _):
         request = Request(
             models(*MODELS), hardware=hardware, runtimes=("scripted",), batch_sizes=(1, 2)
         )
@@ -57,40 +52,33 @@ def planner(*hardware: str, launches: int = 1, label: str = "night") -> Any:
 class Interrupting(Heard):
     """Ctrl-C at the so-manieth result."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after):
         super().__init__()
         self._after = after
 
-    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+    def measured(self, node, row):
         super().measured(node, row)
         if len(self.rows) == self._after:
             raise KeyboardInterrupt
 
 
-def cluster(*names: str, faults: tuple[NodeFault, ...] = ()) -> VirtualCluster:
+def cluster(*names, faults=()):
     return VirtualCluster([node(name) for name in names], lambda case, name: 5.0, faults)
 
 
-def started(
-    database: Database,
-    here: VirtualCluster,
-    heard: Heard,
-    *hardware: str,
-    each: bool = False,
-    launches: int = 1,
-) -> lifecycle.RunResult:
+def started(database, here, heard, *hardware, each=False, launches=1):
     plans, places = planner(*hardware, launches=launches), StoredResults(database)
     ((_, ended),) = execute_on(here, plans, places, lambda *_: heard, FleetOptions(each=each))
     return ended
 
 
-def runs_of(database: Database) -> dict[str, str]:
+def runs_of(database):
     _, rows = database.query("SELECT run_id, status FROM benchmark_runs")
     return {str(run): str(status) for run, status in rows}
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
+def database(tmp_path):
     return Database(tmp_path / "store.duckdb")
 
 
@@ -121,7 +109,7 @@ def test_parts_are_runs_that_the_dashboard_follows(database):
     # The node is lost between two launches: both are measured on the other one.
     faults = (NodeFault(12.0, "b", "kill"),)
     ended = started(database, cluster("a", "b", faults=faults), Heard(), "cpu", launches=2)
-    by_case: dict[str, set[str]] = {}
+    by_case = {}
     for row in ended.rows:
         by_case.setdefault(row["case_id"], set()).add(row["run_id"])
     assert len(ended.rows) == 16
@@ -138,7 +126,7 @@ def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database):
     assert cut.interrupted
     assert last_unfinished(database.journals) == cut.run_id
     heard = Heard()
-    begun: list[tuple[str, int, int]] = []
+    begun = []
     ended = resume_on(
         cluster("b", "c"),
         cut.run_id,
@@ -183,15 +171,25 @@ def test_a_fleet_s_run_is_gone_on_with_on_a_fleet_alone(database):
         resume_on(cluster("a"), FLEET, StoredResults(database), Heard())
 
 
-def test_a_fleet_without_nodes_is_refused():
+def test_nodes_are_described_and_refused():
     broken = FleetNode("a", "a", broken="accelbench does not run there")
     plans, places = planner("cpu"), StoredResults(None, Path())
-    notes: list[str] = []
+    notes = []
     for nodes in ([], [broken]):
         here = VirtualCluster(nodes, lambda *_: 1.0)
         with pytest.raises(SurroundingsError, match="no node that can measure"):
             execute_on(here, plans, places, lambda *_: Heard(), note=notes.append)
     assert notes == ["a measures nothing: accelbench does not run there"]
+
+    told = node_from_json("n", "n", {**described(), "environment": {}, "inventory": {}})
+    assert told.boot == boot()
+    assert boot() is None or len(boot() or "") == 36
+
+    nodes = [FleetNode("a", "a", memory=8), FleetNode("b", "b", memory=5)]
+    inventory = FleetInventory([*nodes, node("c", cuda=1)])
+    assert inventory.free(inventory.nodes[2].devices["cuda"][0]) is None
+    cpu = node("d").devices["cpu"][0]
+    assert FleetInventory(nodes).free(cpu) == 5
 
 
 def test_arms_of_a_unit_count_together_or_not_at_all():
@@ -203,7 +201,7 @@ def test_arms_of_a_unit_count_together_or_not_at_all():
     run_id, case = f"{FLEET}.a", unit.cases[0].case.case_id
     begun = Fact(RUN_STARTED, run_id, {"run_id": run_id, "plan": [], "environment": {}})
 
-    def result(arm: str) -> Fact:
+    def result(arm):
         body = {"case_id": case, "arm": arm, "status": "ok", "launch": 0}
         return Fact(RESULT, arm, body)
 
@@ -217,7 +215,7 @@ def test_arms_of_a_unit_count_together_or_not_at_all():
 
 
 def test_what_differs_among_nodes_is_named():
-    def like(name: str, **packages: str) -> FleetNode:
+    def like(name, **packages):
         return FleetNode(name, name, {"python": "3.11.7", "packages": packages})
 
     (found,) = differences(
@@ -233,42 +231,28 @@ def test_what_differs_among_nodes_is_named():
 def test_nodes_of_one_machine_are_named_once_before_anything_is_measured():
     """Whole-node reservations of Ray do not keep two nodes of one machine apart."""
 
-    def on(name: str, boot: str | None) -> FleetNode:
+    def on(name, boot):
         return replace(node(name), boot=boot)
 
     nodes = [on("a", "x"), on("b", "y"), on("c", "x"), on("d", None), on("e", None)]
     fleet = VirtualCluster(nodes, lambda case, name: 5.0, ())
-    notes: list[str] = []
+    notes = []
     nodes_of(fleet, notes.append)
     assert len(notes) == 1
     assert notes[0].startswith("a, c are nodes of one machine")
-
-
-def test_a_node_tells_which_kernel_it_runs_on():
-    told = node_from_json("n", "n", {**described(), "environment": {}, "inventory": {}})
-    assert told.boot == boot()
-    assert boot() is None or len(boot() or "") == 36
-
-
-def test_memory_of_a_plan_is_that_of_the_fullest_node():
-    nodes = [FleetNode("a", "a", memory=8), FleetNode("b", "b", memory=5)]
-    inventory = FleetInventory([*nodes, node("c", cuda=1)])
-    assert inventory.free(inventory.nodes[2].devices["cuda"][0]) is None
-    cpu = node("d").devices["cpu"][0]
-    assert FleetInventory(nodes).free(cpu) == 5
 
 
 def test_profiles_of_nodes_are_returned_stored_and_handed_on(database, tmp_path, monkeypatch):
     """Measured and profiled for real, by a runner of this machine."""
     (tmp_path / "script.json").write_text('{"operators": {"matmul": 0.75, "norm": 0.25}}')
     monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
-    taken: list[Mapping[str, Any]] = []
+    taken = []
 
     class Keeping(StoredResults):
-        def keep_profiles(self) -> Any:
+        def keep_profiles(self):
             return lambda profile, record: taken.append(profile)
 
-    def plans(inventory: Any, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
+    def plans(inventory, runtimes):
         (spec,) = planner("cpu")(inventory, runtimes)
         cases = tuple(case for case in spec.plan.cases if case.case.model.id == "bert-tiny")
         settings = spec.settings.with_values(profile=True, verify="off", iterations=5)

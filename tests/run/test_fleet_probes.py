@@ -1,9 +1,5 @@
 """Probes of the nodes of a fleet: asked of each, stored as calibrations, refused with a reason."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from virtual_fleets import Heard
 
@@ -20,7 +16,7 @@ from made_up_calibration import made_calibration
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def made_up(monkeypatch):
     monkeypatch.setattr(calibrating, "calibrate", lambda device, *_: made_calibration(device))
 
 
@@ -44,7 +40,7 @@ def test_every_node_is_calibrated_and_stored_as_by_hardware_calibrate(tmp_path, 
 
 
 def test_a_node_that_is_lost_or_cannot_is_told_with_why(tmp_path, monkeypatch):
-    def refuses(device: object, *_: object) -> Any:
+    def refuses(device, *_):
         raise SurroundingsError("PyTorch cannot use it.", "Look at it.")
 
     monkeypatch.setattr(calibrating, "calibrate", refuses)

@@ -17,7 +17,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +48,7 @@ class Fleet:
     port: int
 
     @property
-    def environment(self) -> dict[str, str]:
+    def environment(self):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
         return kept | {
             "XDG_STATE_HOME": str(self.folder / "state"),
@@ -62,25 +61,25 @@ class Fleet:
         }
 
     @property
-    def address(self) -> str:
+    def address(self):
         return f"127.0.0.1:{self.port}"
 
-    def command(self, *words: str) -> list[str]:
+    def command(self, *words):
         return [sys.executable, "-m", "accelbench", "fleet", *words]
 
-    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def ask(self, *words):
         return subprocess.run(
             self.command(*words), env=self.environment, cwd=self.folder,
             capture_output=True, text=True, timeout=200,
         )  # fmt: skip
 
-    def running(self, *words: str) -> subprocess.Popen[str]:
+    def running(self, *words):
         return subprocess.Popen(
             self.command("run", *words), env=self.environment, cwd=self.folder, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def runners(self, node: StartedNode) -> list[psutil.Process]:
+    def runners(self, node):
         """Return the processes of a node that measure units."""
         found = []
         for process in node.alive:
@@ -92,17 +91,17 @@ class Fleet:
         return found
 
     @property
-    def nodes(self) -> list[StartedNode]:
+    def nodes(self):
         text = (self.folder / "state/accelbench/fleet/started.json").read_text()
         return [StartedNode(**entry) for entry in json.loads(text)]
 
-    def rows(self, query: str) -> list[tuple[object, ...]]:
+    def rows(self, query):
         with duckdb.connect(str(self.folder / "store.duckdb"), read_only=True) as con:
             return con.execute(query).fetchall()
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def fleet(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fleet")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
@@ -119,7 +118,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         made.ask("stop")
 
 
-def _runs(process: psutil.Process) -> bool:
+def _runs(process):
     """Whether a process goes on; one that nobody has waited for yet is over."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

@@ -1,10 +1,7 @@
 """Quantised files that an engine computes in floats: measured as fp32 if nobody asked for int8."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -30,7 +27,7 @@ from accelbench.store.database import Database
 _OTHER = Outcome(Status.FAILED, "precision_changed", "0% of its products were computed in int8")
 
 
-def _written(path: Path) -> Path:
+def _written(path):
     """A quantised convolution before a sine: ONNX Runtime fuses nothing and computes in floats."""
     weights = np.random.default_rng(0).integers(-100, 100, (8, 3, 3, 3)).astype(np.int8)
     node = helper.make_node
@@ -56,7 +53,7 @@ def _written(path: Path) -> Path:
 
 
 @pytest.fixture
-def quantised(tmp_path: Path) -> Planned:
+def quantised(tmp_path):
     (model,) = choose([str(_written(tmp_path / "quantised.onnx"))])
     case = Case(model, Target("onnxruntime", "cpu"), "int8", Shapes(1))
     return Planned(case, CPU, as_stored=True)

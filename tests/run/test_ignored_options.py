@@ -1,16 +1,12 @@
 """Options that change nothing are refused if they were typed; sizes have the names of a file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fixed_machine import models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UsageError
-from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.models.selection import choose
 from accelbench.run.plan.request import Request, apart, find_unused, refuse_unused
@@ -18,7 +14,7 @@ from own_onnx import renamed
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> ModelSpec:
+def model(tmp_path):
     """A file whose sizes are called N, L and nodes."""
     (spec,) = choose([str(renamed(tmp_path / "sizes.onnx"))])
     return spec
@@ -45,7 +41,7 @@ def test_sizes_have_the_names_of_their_file(model):
         apart(Request((model,), dim=("L=64",), sequence_lengths=(32,)), False)
 
 
-def _case(mode: Mode = Mode.INFERENCE, **shapes: int) -> Case:
+def _case(mode=Mode.INFERENCE, **shapes):
     (bert,) = models("bert-tiny")
     return Case(bert, Target("pytorch", "cpu"), "fp32", Shapes(1, **shapes), mode)
 

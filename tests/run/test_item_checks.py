@@ -1,9 +1,5 @@
 """Items whose outputs are copies, or depend on where they lie in the batch, are doubted."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -17,7 +13,7 @@ OTHER = pick({"y": STREAM[3:6]}, 0)
 FIRST, SECOND = (tuple(np.random.default_rng(seed).permutation(BATCH).tolist()) for seed in (1, 2))
 
 
-def copied(outputs: Any, precision: str = "fp32", right: Any = RIGHT) -> list[int]:
+def copied(outputs, precision="fp32", right=RIGHT):
     return copied_items({"y": outputs}, right, Batches((0, 1, 2), FIRST), precision, draw=4)
 
 
@@ -84,6 +80,6 @@ def test_outputs_that_tell_nothing_are_doubted_by_nobody(value):
     assert copied(np.full((BATCH, 6, 5), value, np.float32)) == []
 
 
-def moved(first: Any, second: Any, precision: str = "fp32") -> list[int]:
+def moved(first, second, precision="fp32"):
     runs = {FIRST: {"y": first}, SECOND: {"y": second}}
     return moved_items(runs, RIGHT, [OTHER], (0, 1, 2), precision)

@@ -1,15 +1,10 @@
 """A process on a node that is kept between units: what stays, what is new, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -17,7 +12,7 @@ from scripted_runs import is_remover
 from virtual_fleets import FLEET, units
 
 from accelbench.core import processes
-from accelbench.core.facts import RESULT, RUN_STARTED, Fact
+from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.fleet import ray_worker
@@ -33,7 +28,7 @@ NODE = "0123456789abcdef"
 class Node:
     """A worker of Ray with its runner, without Ray."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.slot = RunnerSlot()
         self.environment = {
@@ -42,44 +37,44 @@ class Node:
             "ACCELBENCH_SCRIPT": str(folder / "script.json"),
         }
 
-    def script(self, **script: Any) -> None:
+    def script(self, **script):
         (self.folder / "script.json").write_text(json.dumps(script))
 
-    def task(self, number: int = 0, **settings: Any) -> dict[str, Any]:
+    def task(self, number=0, **settings):
         """A unit of two cases."""
         how = RunSettings(run_id=FLEET, verify="off", **settings)
         unit = replace(units(1, launches=how.launches)[0], number=number)
         return FleetJob(FLEET, [unit], how).task(unit, 1)
 
-    def begin(self, number: int = 0, **settings: Any) -> Iterator[dict[str, Any]]:
+    def begin(self, number=0, **settings):
         """What is heard of a unit."""
         return ray_worker.measure(self.task(number, **settings), NODE, 10.0)
 
-    def measured(self, number: int = 0, **settings: Any) -> list[Fact]:
+    def measured(self, number=0, **settings):
         """The facts of a unit that is measured to its end."""
         return self.facts(self.begin(number, **settings))
 
     @staticmethod
-    def facts(heard: Iterator[dict[str, Any]]) -> list[Fact]:
+    def facts(heard):
         return [fact for message in heard for fact in facts_of(message.get("lines", ()))]
 
     @property
-    def runner(self) -> psutil.Process:
+    def runner(self):
         kept = self.slot._kept
         return psutil.Process(kept.pid)
 
-    def children(self) -> list[psutil.Process]:
+    def children(self):
         """Every runner of this process."""
         own = psutil.Process().children()
         return [child for child in own if "unit_runner" in str(child.cmdline())]
 
-    def printed(self, number: int) -> str:
+    def printed(self, number):
         (path,) = self.folder.glob(f"accelbench/fleet/units/*/unit-{number}-1/errors.txt")
         return path.read_text()
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+def node(tmp_path, monkeypatch):
     made = Node(tmp_path)
     made.script(step_ns=1_000_000)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -89,7 +84,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     made.slot.close()
 
 
-def results(facts: list[Fact]) -> list[Any]:
+def results(facts):
     return [fact.body for fact in facts if fact.kind == RESULT]
 
 

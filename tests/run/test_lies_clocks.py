@@ -1,21 +1,17 @@
 """Sessions that lie about devices, blocks and times, each in a few lines; none is ok."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import replace
-from typing import Any
 
 import lying
 import numpy as np
 import pytest
 from judging import became
-from lies import STEP_MS, Sample, altered, cached, early, said, times
+from lies import STEP_MS, altered, cached, early, said, times
 from lying import WORLD, Lie, measured, opened
 
-from accelbench.core.clock import Clock
-from accelbench.core.protocols import Block, DeviceMemory
+from accelbench.core.protocols import DeviceMemory
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.shared.local import LocalSampler
 from accelbench.measure.validated_session import CheckedSession
@@ -79,13 +75,13 @@ BLOCKS = {
 }
 
 
-def one_repeated(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+def one_repeated(honest, inputs, n, timing):
     """One step is done, and n times the same is said."""
     block = honest(inputs, 1, timing)
     return replace(block, steps=n, phase_ns={"step": list(block.phase_ns["step"]) * n})
 
 
-def constant(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+def constant(honest, inputs, n, timing):
     block = honest(inputs, n, timing)
     return (
         block
@@ -94,7 +90,7 @@ def constant(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
     )
 
 
-def after_a_while(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+def after_a_while(honest, inputs, n, timing):
     """True while it warms up."""
     block = honest(inputs, n, timing)
     return (
@@ -178,7 +174,7 @@ def test_a_clock_that_the_engine_replaces_is_seen_by_the_worker(monkeypatch):
         sample_often(session)
 
 
-def sample_often(session: CheckedSession) -> None:
+def sample_often(session):
     for _ in range(60):
         session.sample(None, 3, Timing.EACH)
 
@@ -188,14 +184,14 @@ class Sleeping:
 
     phases = ("step",)
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock):
         self._sampler = LocalSampler(clock, lambda _: time.sleep(0.002))
 
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(self, inputs, n, timing):
         return self._sampler.sample(inputs, n, timing)
 
 
-def twelfth_less(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+def twelfth_less(honest, inputs, n, timing):
     block = honest(inputs, n, timing)
     return replace(block, phase_ns={"step": [round(0.92 * ns) for ns in block.phase_ns["step"]]})
 

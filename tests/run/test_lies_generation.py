@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from lies import by_chance_left_out, left_out, thinned
 from lying import WORLD, Lie
 from lying_generation import case_of, images_of, result_of, truncated
@@ -21,21 +19,21 @@ from accelbench.run.verify.agreement import Batches, agree, pick
 LONG = 12
 
 
-def thinned_requests(share: int) -> Lie:
+def thinned_requests(share):
     """A part of the requests of a block are done; the pass that times phases is honest."""
     few = thinned(share)
 
-    def sample(honest: Any, inputs: Any, n: int, timing: Timing) -> Any:
+    def sample(honest, inputs, n, timing):
         is_split = timing is Timing.PHASES
         return honest(inputs, n, timing) if is_split else few(honest, inputs, n, timing)
 
     return Lie(sample=sample)
 
 
-def few_passes(most: int) -> Lie:
+def few_passes(most):
     """Images are denoised by fewer passes than they are for."""
 
-    def step(honest: Any, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         procedure = honest.__self__
         return procedure._denoised(inputs, min(most, len(procedure._times)))
 
@@ -87,7 +85,7 @@ class PrefixCache(Request):
 
     kept: dict[bytes, Any] = {}  # noqa: RUF012 - by prompt
 
-    def prefill(self) -> torch.Tensor:
+    def prefill(self):
         prompt = bytes(self._inputs[self._ids].numpy())
         if prompt not in self.kept:
             logits = super().prefill()
@@ -109,7 +107,7 @@ def test_prompts_that_are_read_once_only(new_tokens, monkeypatch):
     assert result_of(Lie(), case_of(new_tokens))["reason"] == "cached"
 
 
-def outputs_of(tokens: Any, logits: Any) -> dict[str, Any]:
+def outputs_of(tokens, logits):
     ids = np.asarray(tokens)
     first = np.arange(len(ids) * 8, dtype=np.float32).reshape(len(ids), 8)
     return {"logits": first, "tokens": ids, DECODE_LOGITS: np.asarray(logits, np.float32)}
@@ -122,7 +120,7 @@ def test_decoded_logits_are_compared_up_to_the_first_other_token():
     tokens = [[5, 6, 7, 8], [1, 2, 3, 4]]
     batches = Batches((0, 1), (0, 1))
 
-    def error(ids: Any, logits: Any) -> float:
+    def error(ids, logits):
         return agree(
             outputs_of(ids, logits),
             pick(outputs_of(tokens, right), 0),

@@ -1,15 +1,10 @@
 """Sessions that do less for the inputs that are measured than for others; none is ok."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from judging import became
-from lies import Step, first_value
+from lies import first_value
 from lying import BATCH, CASE, ITEM_NS, KINDS, WORLD, Lie
 
 from accelbench.models.inputs import make_inputs
@@ -20,7 +15,7 @@ def test_fewer_items_in_the_batch_that_is_measured(kind, rows, tmp_path, monkeyp
     """Batches of other seeds, which checks ask for, are whole."""
 
     class Smaller(KINDS[kind]):
-        def prepare(self, case: Any, seed: int | None = None) -> Any:
+        def prepare(self, case, seed=None):
             inputs = super().prepare(case, seed)
             return inputs if seed is not None else {n: v[:rows] for n, v in inputs.items()}
 
@@ -33,7 +28,7 @@ def test_fewer_items_in_the_batch_that_is_measured(kind, rows, tmp_path, monkeyp
 def test_inputs_that_are_measured_cost_less_than_others(kind, share, tmp_path):
     own = first_value(make_inputs(CASE.model, CASE.shapes, 0, CASE.mode))
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         found = honest(inputs)
         saved = share * BATCH * ITEM_NS if first_value(inputs) == own else 0
         WORLD.clock.time_ns -= int(saved)
@@ -47,7 +42,7 @@ def test_a_loader_that_gives_one_batch_for_ever(kind, repeated, tmp_path, monkey
     """Whatever is asked for, the first batch comes, or one item of it in every place."""
 
     class Constant(KINDS[kind]):
-        def prepare(self, case: Any, seed: int | None = None) -> Any:
+        def prepare(self, case, seed=None):
             (features,) = super().prepare(case, 0).values()
             return {"features": features[[0] * len(features)] if repeated else features}
 
@@ -58,11 +53,11 @@ def test_a_loader_that_gives_one_batch_for_ever(kind, repeated, tmp_path, monkey
 # -- outputs that stand for others
 
 
-def by_shape() -> Lie:
+def by_shape():
     """Outputs are kept by the shape of the inputs."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         key = tuple(tuple(values.shape) for values in inputs.values())
         if key not in lie.kept:
             lie.kept[key] = honest(inputs)
@@ -74,11 +69,11 @@ def by_shape() -> Lie:
     return lie
 
 
-def by_first_bytes() -> Lie:
+def by_first_bytes():
     """Outputs are kept by the first 64 bytes of the inputs; the same for calls of `outputs`."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         key = np.ascontiguousarray(next(iter(inputs.values()))).tobytes()[:64]
         if key not in lie.kept:
             lie.kept[key] = honest(inputs)
@@ -90,7 +85,7 @@ def by_first_bytes() -> Lie:
     return lie
 
 
-def every_second_item_between(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def every_second_item_between(honest, inputs):
     """Every second item is computed; the others are the means of their neighbours."""
     (features,) = inputs.values()
     found = np.asarray(honest({"features": features[::2]})["scores"])
@@ -99,7 +94,7 @@ def every_second_item_between(honest: Step, inputs: Mapping[str, Any]) -> Any:
     return {"scores": torch.from_numpy(whole) if torch.is_tensor(features) else whole}
 
 
-def every_second_value(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def every_second_value(honest, inputs):
     """Every second value of an item is read, for half of the time, and stands for its neighbour."""
     (features,) = inputs.values()
     thin = np.repeat(np.asarray(features)[:, ::2], 2, 1)
@@ -108,7 +103,7 @@ def every_second_value(honest: Step, inputs: Mapping[str, Any]) -> Any:
     return found
 
 
-def equal_items_once(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def equal_items_once(honest, inputs):
     """Equal items of a batch are computed once."""
     (features,) = inputs.values()
     _, first, back = np.unique(np.asarray(features), axis=0, return_index=True, return_inverse=True)
@@ -132,9 +127,9 @@ def test_a_part_that_stands_for_the_whole(kind, less, outputs, tmp_path):
 def test_items_that_are_equal_are_in_no_batch(kind, tmp_path):
     """To compute equal items once saves nothing, since all items differ."""
     WORLD.__init__()
-    counted: list[int] = []
+    counted = []
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         start = WORLD.clock.time_ns
         found = equal_items_once(honest, inputs)
         counted.append(WORLD.clock.time_ns - start)

@@ -1,8 +1,6 @@
 """Sessions that compute some items of a batch only; none is ok."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import lying
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from judging import became
-from lies import Step
 from lying import Lie
 
 Array = np.ndarray[Any, Any]
@@ -18,10 +15,10 @@ Rows = Callable[[int], list[int]]
 Fill = Callable[[Array, int], Array]
 
 
-def computing(rows: Rows, fill: Fill) -> Lie:
+def computing(rows, fill):
     """Compute some rows of each batch, in steps and for outputs, and fill up the others."""
 
-    def run(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def run(honest, inputs):
         (features,) = inputs.values()
         found = honest({"features": features[rows(len(features))]})["scores"]
         whole = fill(np.asarray(found), len(features)).astype(np.float32)
@@ -30,51 +27,51 @@ def computing(rows: Rows, fill: Fill) -> Lie:
     return Lie(step=run, outputs=run)
 
 
-def first(count: int) -> Rows:
+def first(count):
     return lambda batch: list(range(min(count, batch)))
 
 
-def half_of(batch: int) -> list[int]:
+def half_of(batch):
     return list(range(max(batch // 2, 1)))
 
 
-def all_but_one(batch: int) -> list[int]:
+def all_but_one(batch):
     return list(range(max(batch - 1, 1)))
 
 
-def again_and_again(found: Array, batch: int) -> Array:
+def again_and_again(found, batch):
     return found[np.arange(batch) % len(found)]
 
 
-def averaged(found: Array, batch: int) -> Array:
+def averaged(found, batch):
     rest = np.repeat(found.mean(0)[None], batch - len(found), 0)
     return np.concatenate([found, rest])
 
 
-def by_chance(found: Array, batch: int) -> Array:
+def by_chance(found, batch):
     draw = np.random.default_rng(abs(int(1e6 * found.sum())))
     rest = draw.standard_normal((batch - len(found), found.shape[1])) * found.std(0)
     return np.concatenate([found, rest])
 
 
-def other_way_about(found: Array, batch: int) -> Array:
+def other_way_about(found, batch):
     return found[::-1].copy()
 
 
-def exchanged(found: Array, batch: int) -> Array:
+def exchanged(found, batch):
     """The outputs of the two items in the middle are each other's."""
     rows = np.arange(batch)
     rows[batch // 2 - 1 : batch // 2 + 1] = rows[batch // 2 - 1 : batch // 2 + 1][::-1].copy()
     return found[rows]
 
 
-def of_its_neighbour(found: Array, batch: int) -> Array:
+def of_its_neighbour(found, batch):
     rows = np.arange(batch)
     rows[batch // 2] = batch // 2 - 1
     return found[rows]
 
 
-def everything(batch: int) -> list[int]:
+def everything(batch):
     return list(range(batch))
 
 
@@ -131,12 +128,12 @@ def test_batches_of_distinct_items_that_were_computed_are_measured(
     kind, batch, item_ns, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(lying, "ITEM_NS", item_ns)
-    doubts: list[int] = []
+    doubts = []
     assert became(kind, Lie(), tmp_path, 12, batch=batch, items=3, doubts=doubts) == "ok"
     assert doubts == [0]
 
 
-def saturated(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def saturated(honest, inputs):
     """Of few values, each at its least or most: many items have the same outputs."""
     found = honest(inputs)["scores"][:, :4]
     sign = torch.sign if isinstance(found, torch.Tensor) else np.sign

@@ -1,9 +1,6 @@
 """Sessions that compute in another precision than requested; none is proven."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from accelbench.core.vocabulary import PrecisionWord
 from accelbench.run.verify.precision_proof import PrecisionProof
 
 
-def reports(computes: str = "", **details: Any) -> Lie:
+def reports(computes="", **details):
     """Computes in a precision, and reports these details and no others."""
     return Lie(computes=computes, evidence=lambda found: replace(found, details=details))
 

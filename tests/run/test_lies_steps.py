@@ -1,23 +1,18 @@
 """Sessions that execute fewer steps than they report, or finish them later; none is ok."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import lying
 import pytest
 from judging import became
-from lies import Sample, Step, by_chance_left_out, first_item, half_filled_up, recomputed, thinned
+from lies import by_chance_left_out, first_item, half_filled_up, recomputed, thinned
 from lying import BATCH, KINDS, WORLD, Lie
 
-from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
 
 
-def answered_late(keeps: bool) -> Lie:
+def answered_late(keeps):
     """A step only starts its work; whoever asks for its outputs has them computed.
 
     Args:
@@ -25,12 +20,12 @@ def answered_late(keeps: bool) -> Lie:
     """
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         WORLD.clock.advance(2_000)
         lie.kept.clear()
         return lie
 
-    def stepped(session: Any, most: int) -> Any:
+    def stepped(session, most):
         if not keeps or "found" not in lie.kept:
             lie.kept["found"] = recomputed(session, most)
         return lie.kept["found"]
@@ -39,15 +34,15 @@ def answered_late(keeps: bool) -> Lie:
     return lie
 
 
-def whole_at_the_end(less: Callable[[Step, Mapping[str, Any]], Any]) -> Lie:
+def whole_at_the_end(less):
     """All steps of a block but the last, which is looked at, do less."""
     lie = Lie()
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         lie.kept["left"] = n
         return honest(inputs, n, timing)
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         lie.kept["left"] -= 1
         return honest(inputs) if lie.kept["left"] <= 0 else less(honest, inputs)
 
@@ -55,11 +50,11 @@ def whole_at_the_end(less: Callable[[Step, Mapping[str, Any]], Any]) -> Lie:
     return lie
 
 
-def half_from_seven_on(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+def half_from_seven_on(honest, inputs, n, timing):
     return honest(inputs, n, timing) if n < 7 else thinned(2)(honest, inputs, n, timing)
 
 
-def half_of_long_blocks(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+def half_of_long_blocks(honest, inputs, n, timing):
     """Blocks that are longer than those of checks: half of their steps, for the time of all."""
     if n <= 30:
         return honest(inputs, n, timing)
@@ -68,11 +63,11 @@ def half_of_long_blocks(honest: Sample, inputs: Any, n: int, timing: Timing) -> 
     return replace(block, steps=n, phase_ns={"step": [each] * n})
 
 
-def thinned_mostly(share: int, of: int) -> Lie:
+def thinned_mostly(share, of):
     """One block of some is done in full."""
     lie = Lie()
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         lie.kept["blocks"] = lie.kept.get("blocks", 0) + (n > 6)
         full = n <= 6 or lie.kept["blocks"] % of == 0
         return (honest if full else partial(thinned(share), honest))(inputs, n, timing)
@@ -103,10 +98,10 @@ def test_how_many_steps_were_done(kind, name, step_ms, tmp_path, monkeypatch):
     assert found in {"work_skipped", "cached", "wrong_steps", "unsynchronised"}
 
 
-def of_a_block(part: int) -> Lie:
+def of_a_block(part):
     """Of steps that are timed as a whole, one of so many is done; 0: one alone."""
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         done = max(n // part, 1) if part else 1
         return replace(honest(inputs, n if timing is not Timing.WHOLE else done, timing), steps=n)
 
@@ -149,7 +144,7 @@ class Blocks(KINDS["remote"]):
 
     lies = False
 
-    def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> list[Block]:
+    def unbroken_blocks(self, inputs, steps, samples):
         done = 1 if self.lies else steps
         return [
             replace(self._sampler.sample(inputs, done, Timing.WHOLE), steps=steps)

@@ -1,32 +1,28 @@
 """Sessions that report impossible side values: these values are absent, with a reason."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import lying
 import pytest
 import torch
-from lies import STEP_MS, Sample, thinned
+from lies import STEP_MS, thinned
 from lying import WORLD, Lie, measured, opened
 
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Block, DeviceMemory
-from accelbench.core.vocabulary import Quality, Timing
+from accelbench.core.protocols import DeviceMemory
+from accelbench.core.vocabulary import Quality
 from accelbench.hardware.hostmemory import PageUse
 from accelbench.hardware.thread_times import ThreadTimes
 from accelbench.run.verify.precision_proof import refuse_uncompiled
 from refusals import refusal
 
 
-def first_step_compiles() -> Lie:
+def first_step_compiles():
     """The first step is said to be all compiling but a microsecond."""
     lie = Lie()
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         block = honest(inputs, n, timing)
         first = not lie.kept
         lie.kept["asked"] = True
@@ -116,11 +112,11 @@ def test_an_honest_session_keeps_every_value(kind):
     assert found["metrics"]["first_inference_ms"] > STEP_MS
 
 
-def times_of(threads: Sequence[tuple[int, int]], machine_ns: int) -> lying.ReadTimes:
+def times_of(threads, machine_ns):
     """A reader of threads that ran and waited for so long between two readings, a second apart."""
     readings = itertools.count()
 
-    def read(_: Iterable[int]) -> ThreadTimes:
+    def read(_):
         at = next(readings)
         ran = {number: at * ns for number, (ns, _) in enumerate(threads)}
         waited = {number: at * ns for number, (_, ns) in enumerate(threads)}
@@ -187,7 +183,7 @@ def test_no_case_fails_by_times_alone_while_others_have_the_cpus(kind, waiting, 
     """Others have them after the steady state, while its times are compared with single steps."""
     readings = itertools.count()
 
-    def read(_: Iterable[int]) -> ThreadTimes:
+    def read(_):
         at = next(readings)
         waited = max(0, at - 1) * waiting
         ran = at * S - waited

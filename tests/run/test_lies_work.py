@@ -1,19 +1,13 @@
 """Sessions that do less work in timed steps than for their outputs; none is ok."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from judging import became
 from lies import (
-    Sample,
-    Step,
     by_chance_left_out,
     cached,
     early,
@@ -26,22 +20,22 @@ from lies import (
 )
 from lying import BATCH, CASE, CPU, ITEM_NS, KINDS, WORLD, Lie
 
-from accelbench.core.protocols import Block, Job
+from accelbench.core.protocols import Job
 from accelbench.core.vocabulary import Timing
 from accelbench.run.worker.case_checks import CaseChecks
 
 
-def narrow(step: Step, inputs: Mapping[str, Any]) -> Any:
+def narrow(step, inputs):
     found = step(inputs)["scores"]
     if isinstance(found, torch.Tensor):
         return {"scores": found.bfloat16().float()}
     return {"scores": found.astype(np.float16).astype(np.float32) * np.float32(1 + 2e-3)}
 
 
-def every_other() -> Lie:
+def every_other():
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         """Every second call gives what the first one gave."""
         lie.kept["calls"] = lie.kept.get("calls", 0) + 1
         if lie.kept["calls"] % 2 or lie.kept.get("of") is not inputs:
@@ -54,12 +48,12 @@ def every_other() -> Lie:
     return lie
 
 
-def computed_before() -> Lie:
+def computed_before():
     """Of inputs that are new everything is computed before the first step is timed."""
     lie = Lie()
     lie.outputs = remembered(lie)
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         honest(inputs, 1, timing)
         return honest(inputs, n, timing)
 
@@ -67,12 +61,12 @@ def computed_before() -> Lie:
     return lie
 
 
-def said_to_compile() -> Lie:
+def said_to_compile():
     """What a first step with new inputs takes is said to be compiling."""
     lie = Lie()
     lie.outputs = remembered(lie)
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         block = honest(inputs, n, timing)
         whole = sum(block.phase_ns["step"])
         return replace(block, compile_ns=whole - 1000) if whole > 1_000_000 else block
@@ -81,11 +75,11 @@ def said_to_compile() -> Lie:
     return lie
 
 
-def looked_up(key_of: Callable[[Any], Any], uses: int = 1) -> Lie:
+def looked_up(key_of, uses=1):
     """Outputs are kept by a key of the inputs, once that was used so often."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         (features,) = inputs.values()
         key = key_of(features)
         lie.kept["uses", key] = lie.kept.get(("uses", key), 0) + 1
@@ -99,17 +93,17 @@ def looked_up(key_of: Callable[[Any], Any], uses: int = 1) -> Lie:
     return lie
 
 
-def whole_content(features: Any) -> bytes:
+def whole_content(features):
     return bytes(np.ascontiguousarray(features))
 
 
-def of_sizes(is_lazy: Callable[[int], bool]) -> Lie:
+def of_sizes(is_lazy):
     """Of blocks of some sizes only the first step is done."""
     lie = early(lambda kept: is_lazy(kept["size"]))
     begun = lie.sample
     assert begun is not None
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         lie.kept["size"] = n
         return begun(honest, inputs, n, timing)
 
@@ -117,11 +111,11 @@ def of_sizes(is_lazy: Callable[[int], bool]) -> Lie:
     return lie
 
 
-def one_behind() -> Lie:
+def one_behind():
     """Each step gives what the one before has computed."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         found = honest(inputs)
         before, lie.kept["found"] = lie.kept.get("found", found), found
         return before
@@ -130,7 +124,7 @@ def one_behind() -> Lie:
     return lie
 
 
-def half_of_the_features(step: Step, inputs: Mapping[str, Any]) -> Any:
+def half_of_the_features(step, inputs):
     """The first half of each sequence stands for the second one."""
     (features,) = inputs.values()
     WORLD.clock.advance(-len(features) * ITEM_NS // 2)
@@ -138,7 +132,7 @@ def half_of_the_features(step: Step, inputs: Mapping[str, Any]) -> Any:
     return step({"features": torch.from_numpy(twice) if torch.is_tensor(features) else twice})
 
 
-def with_noise(step: Step, inputs: Mapping[str, Any]) -> Any:
+def with_noise(step, inputs):
     """A narrower type, whose error is hidden under noise."""
     found = np.asarray(step(inputs)["scores"])
     noise = np.random.default_rng(3).standard_normal(found.shape)
@@ -147,11 +141,11 @@ def with_noise(step: Step, inputs: Mapping[str, Any]) -> Any:
     return {"scores": torch.from_numpy(whole) if is_torch else whole}
 
 
-def stale() -> Lie:
+def stale():
     """What it gave first it gives for ever."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         WORLD.clock.advance(100_000)
         if "found" not in lie.kept:
             lie.kept["found"] = honest(inputs)
@@ -161,29 +155,29 @@ def stale() -> Lie:
     return lie
 
 
-def sleeping(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def sleeping(honest, inputs):
     WORLD.clock.advance(500_000)
 
 
-def ones(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def ones(honest, inputs):
     return {"scores": np.ones((len(next(iter(inputs.values()))), 24), np.float32)}
 
 
-def drawn(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def drawn(honest, inputs):
     draw = np.random.default_rng(WORLD.clock.time_ns)
     return {"scores": draw.standard_normal((len(next(iter(inputs.values()))), 24), np.float32)}
 
 
-def shifted(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def shifted(honest, inputs):
     return {name: one + 0.1 for name, one in honest(inputs).items()}
 
 
-def of_the_first(honest: Step, inputs: Mapping[str, Any]) -> Any:
+def of_the_first(honest, inputs):
     found = honest(inputs)["scores"]
     return {"scores": np.repeat(np.asarray(found)[:1], len(found), 0)}
 
 
-def last_of_a_block(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+def last_of_a_block(honest, inputs, n, timing):
     """One step is done, and its time is said to be that of all of them."""
     block = honest(inputs, 1, timing)
     each = sum(block.phase_ns["step"]) // n
@@ -191,17 +185,17 @@ def last_of_a_block(honest: Sample, inputs: Any, n: int, timing: Timing) -> Bloc
     return replace(block, steps=n, phase_ns={"step": found})
 
 
-def computed_late() -> Lie:
+def computed_late():
     """A cache; of inputs that it has not seen the last step of a block computes alone."""
     lie = Lie()
     look = remembered(lie)
     lie.outputs = look
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         lie.kept["left"] = n
         return honest(inputs, n, timing)
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         lie.kept["left"] -= 1
         if lie.kept["left"] > 0:
             WORLD.clock.advance(10_000)
@@ -212,11 +206,11 @@ def computed_late() -> Lie:
     return lie
 
 
-def partly_remembered(share: float) -> Lie:
+def partly_remembered(share):
     """A step costs less by this share with inputs that it has seen."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         seen = lie.kept.get("of") is inputs
         lie.kept["of"] = inputs
         before = WORLD.clock.time_ns
@@ -228,15 +222,15 @@ def partly_remembered(share: float) -> Lie:
     return lie
 
 
-def late(every: int | None) -> Lie:
+def late(every):
     """The device is waited for at the end of a block alone, or at every so manieth step."""
     lie = Lie(waits=False)
 
-    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         lie.kept["left"] = n
         return honest(inputs, n, timing)
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         found = honest(inputs)
         WORLD.clock.advance(1_500_000)  # queueing takes a part of the time
         lie.kept["left"] = lie.kept.get("left", 1) - 1

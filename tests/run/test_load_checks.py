@@ -1,7 +1,5 @@
 """What the times of the worker's threads show of a measurement."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.hardware.hostmemory import PageUse, has_glibc, read_page_use

@@ -1,32 +1,22 @@
 """Two runs on one machine take turns; what does not wait is marked."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from accelbench.run.process import machine_turns
-from accelbench.run.process.machine_turns import (
-    BESIDE,
-    TurnHolder,
-    condition_of,
-    machine_turn,
-    other_run_of,
-)
+from accelbench.run.process.machine_turns import BESIDE, condition_of, machine_turn, other_run_of
 from accelbench.store.files import try_lock
 
 PATIENCE = 20.0
 
 
 @pytest.fixture(autouse=True)
-def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lock(tmp_path, monkeypatch):
     path = tmp_path / "measuring.lock"
     monkeypatch.setenv(machine_turns.LOCK_VARIABLE, str(path))
     return path
@@ -35,15 +25,15 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Run(threading.Thread):
     """A run that measures once, for as long as it is not let go."""
 
-    def __init__(self, name: str, *, shared: bool = False) -> None:
+    def __init__(self, name, *, shared=False):
         super().__init__(daemon=True)
         self.run_id, self._shared = name, shared
-        self.waits_for: list[str] = []
-        self.holders: list[TurnHolder] = []
-        self.waited: list[tuple[str, float]] = []
+        self.waits_for = []
+        self.holders = []
+        self.waited = []
         self.waiting, self.measuring, self.over = (threading.Event() for _ in range(3))
 
-    def run(self) -> None:
+    def run(self):
         with machine_turn(
             self.run_id,
             shared=self._shared,
@@ -53,18 +43,18 @@ class Run(threading.Thread):
             self.measuring.set()
             self.over.wait(PATIENCE)
 
-    def _wait(self, holder: TurnHolder) -> None:
+    def _wait(self, holder):
         self.waits_for.append(holder.run_id)
         self.holders.append(holder)
         self.waiting.set()
 
-    def end(self) -> None:
+    def end(self):
         self.over.set()
         self.join(PATIENCE)
 
 
 @pytest.fixture
-def first() -> Iterator[Run]:
+def first():
     run = Run("first")
     run.start()
     assert run.measuring.wait(PATIENCE)
@@ -72,7 +62,7 @@ def first() -> Iterator[Run]:
     run.end()
 
 
-def unheard(holder: TurnHolder) -> None:
+def unheard(holder):
     raise AssertionError(holder)
 
 
@@ -167,9 +157,9 @@ def test_a_run_that_names_itself_a_moment_later_is_named(lock, monkeypatch):
     """A run locks the file before it writes its name."""
     lock.write_text("", encoding="utf-8")
     named = json.dumps({"pid": 7, "run_id": "first", "since": "2026-01-01T00:00:01Z"})
-    pauses: list[float] = []
+    pauses = []
 
-    def pause(seconds: float) -> None:
+    def pause(seconds):
         pauses.append(seconds)
         if len(pauses) == 3:
             lock.write_text(named, encoding="utf-8")

@@ -1,7 +1,5 @@
 """The worker's memory columns."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.vocabulary import MIB
@@ -12,18 +10,18 @@ from accelbench.run.worker.worker import WorkerMeter
 class Host(HostMemory):
     """Samples and a peak as they are handed in, in MB."""
 
-    def __init__(self, sampled: int, peak: int | None) -> None:
+    def __init__(self, sampled, peak):
         super().__init__(0, "handed in")
         self._sampled = sampled
         self._peak = peak
 
-    def reset_peak(self) -> None:
+    def reset_peak(self):
         pass
 
-    def peak_bytes(self) -> int | None:
+    def peak_bytes(self):
         return None if self._peak is None else self._peak * MIB
 
-    def current_bytes(self) -> int:
+    def current_bytes(self):
         return self._sampled * MIB
 
 

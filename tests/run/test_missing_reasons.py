@@ -1,10 +1,5 @@
 """Every empty column of a result says why it is empty."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 from fixed_machine import FOUND, models
 from scripted_runs import Watcher
@@ -22,11 +17,11 @@ from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 
 
-def empty_columns(row: Mapping[str, Any]) -> set[str]:
+def empty_columns(row):
     return {c.name for c in COLUMNS if row.get(c.name) is None and c.name != "nulls"}
 
 
-def check(rows: list[Mapping[str, Any]]) -> None:
+def check(rows):
     for row in rows:
         assert set(row["nulls"]) == empty_columns(row)
         assert "not known" not in row["nulls"].values(), row["model"]

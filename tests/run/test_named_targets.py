@@ -1,9 +1,5 @@
 """What was named, and of what nothing was measured."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from accelbench.core.protocols import Absent, Device
@@ -25,12 +21,12 @@ NAMED = {
 }
 
 
-def row(status: str = "ok", **more: Any) -> dict[str, Any]:
+def row(status="ok", **more):
     about = {"hardware": "cuda", "device": "cuda:0", "runtime": "pytorch", "precision": "amp-bf16"}
     return {"status": status, "mode": "inference", "message": "why", **about, **more}
 
 
-def lacks(*rows: dict[str, Any]) -> list[str]:
+def lacks(*rows):
     return [one.name for one in lacking(NAMED, rows)]
 
 
@@ -83,7 +79,7 @@ def test_what_was_named_needs_a_result_that_is_ok():
     assert kept == {"hardware": {}, "runtime": [], "precision": []}
 
 
-def device(ordinal: int) -> Device:
+def device(ordinal):
     return Device("cuda", f"card {ordinal}", ordinal)
 
 

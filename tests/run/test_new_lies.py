@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +12,8 @@ from judging import became
 from lies import first_value
 from lying import BATCH, CASE, CPU, ITEM_NS, KINDS, WORLD, Lie, measured, opened
 
-from accelbench.core.case import Case
 from accelbench.core.protocols import Block, Device, DeviceMemory
-from accelbench.core.vocabulary import Mode, Timing
+from accelbench.core.vocabulary import Mode
 from accelbench.models.inputs import make_inputs
 from accelbench.run.verify.plausibility import KnownFacts, remove_implausible
 from refusals import refusal
@@ -28,9 +24,9 @@ STEP = {"latency_p50_ms": 5.0, "latency_max_ms": 6.0}
 TRAINED = {"forward_ms": 2.0, "loss_ms": 0.1, "backward_ms": 2.5, "optimizer_ms": 0.4}
 
 
-def gone(columns: dict[str, Any], device: Device = GPU, mode: Mode = Mode.INFERENCE) -> set[str]:
+def gone(columns, device=GPU, mode=Mode.INFERENCE):
     """Return the columns that are removed from the columns of a step of 5 ms."""
-    case: Case = replace(CASE, mode=mode)
+    case = replace(CASE, mode=mode)
     facts = KnownFacts(case, device, fastest_ns=5e6)
     left, reasons = remove_implausible({**STEP, **columns}, facts)
     assert {name for name, value in left.items() if value is None} == set(reasons)
@@ -118,7 +114,7 @@ def test_a_session_fills_its_own_columns_only(method, columns, monkeypatch):
 class Shrinking(int):
     """A time that adds up to what passed, and is written as a tenth of it."""
 
-    def __add__(self, other: int) -> int:
+    def __add__(self, other):
         return 10 * int(self) + int(other)
 
     __radd__ = __add__
@@ -129,7 +125,7 @@ class Unstable(Block):
 
     reads: dict[int, int] = {}  # noqa: RUF012 - by block
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name):
         found = super().__getattribute__(name)
         if name != "phase_ns":
             return found
@@ -140,7 +136,7 @@ class Unstable(Block):
         return {phase: [ns // 10 for ns in times] for phase, times in found.items()}
 
 
-def shrunk(block: Block) -> Block:
+def shrunk(block):
     return replace(block, phase_ns={"step": [Shrinking(ns // 10) for ns in block.phase_ns["step"]]})
 
 
@@ -149,15 +145,15 @@ def test_times_that_add_up_to_something_else(kind, tmp_path):
     assert became(kind, lie, tmp_path) == "bad_block"
 
 
-def kept_and_changed() -> Lie:
+def kept_and_changed():
     """Blocks are changed after they were checked, as a thread could do."""
     lie = Lie()
     lie.kept["times"] = []
 
-    def sample(honest: Any, inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         for times in lie.kept["times"]:
             times[:] = [max(ns // 10, 1) for ns in times]
-        block: Block = honest(inputs, n, timing)
+        block = honest(inputs, n, timing)
         times = list(block.phase_ns["step"])
         lie.kept["times"] = [times]
         return replace(block, phase_ns={"step": times})
@@ -166,8 +162,8 @@ def kept_and_changed() -> Lie:
     return lie
 
 
-def unstable() -> Lie:
-    def sample(honest: Any, inputs: Any, n: int, timing: Timing) -> Block:
+def unstable():
+    def sample(honest, inputs, n, timing):
         Unstable.reads.clear()
         block = honest(inputs, n, timing)
         return Unstable(block.steps, timing, dict(block.phase_ns))
@@ -186,7 +182,7 @@ def test_times_that_change_after_they_were_checked_do_not_count(kind, lie):
 # -- engines that look for the check
 
 
-def asked_by(*names: str) -> bool:
+def asked_by(*names):
     """Return whether a module with one of these names is on the stack."""
     frame = sys._getframe()
     while frame := frame.f_back:
@@ -195,11 +191,11 @@ def asked_by(*names: str) -> bool:
     return False
 
 
-def lazy_unless(is_watched: Callable[[Any], bool]) -> Lie:
+def lazy_unless(is_watched):
     """Steps are honest while the engine believes that it is watched; others repeat the last one."""
     lie = Lie()
 
-    def step(honest: Any, inputs: Any) -> Any:
+    def step(honest, inputs):
         if is_watched(inputs) or "found" not in lie.kept:
             lie.kept["found"] = honest(inputs)
         else:
@@ -230,7 +226,7 @@ def test_engines_that_inspect_the_stack_are_beyond_any_check(kind, tmp_path):
     assert became(kind, lie, tmp_path) == "ok"
 
 
-def confident_exit(honest: Any, inputs: Any) -> Any:
+def confident_exit(honest, inputs):
     """Items with a small first value end early, with a constant for outputs."""
     (features,) = inputs.values()
     found = honest({"features": features})["scores"]
@@ -240,12 +236,12 @@ def confident_exit(honest: Any, inputs: Any) -> Any:
     return {"scores": torch.from_numpy(whole) if torch.is_tensor(found) else whole}
 
 
-def other_inputs(honest: Any, inputs: Any) -> Any:
+def other_inputs(honest, inputs):
     """Steps use inputs that are prepared faster, such as zeros."""
     return honest({name: values * 0 for name, values in inputs.items()})
 
 
-def quantised(honest: Any, inputs: Any) -> Any:
+def quantised(honest, inputs):
     """Outputs as of weights with 8 bits, only in timed steps."""
     found = honest(inputs)["scores"]
     scale = abs(found).max() / 127
@@ -253,11 +249,11 @@ def quantised(honest: Any, inputs: Any) -> Any:
     return {"scores": rounded * scale}
 
 
-def on_disk(folder: Path) -> Lie:
+def on_disk(folder):
     """Outputs are stored in a file for each input, and read from there."""
     lie = Lie()
 
-    def step(honest: Any, inputs: Any) -> Any:
+    def step(honest, inputs):
         (features,) = inputs.values()
         path = folder / f"{abs(hash(np.asarray(features).tobytes()))}.npy"
         if not path.exists():

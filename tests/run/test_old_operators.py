@@ -1,7 +1,5 @@
 """Graphs of operators before opset 7: opened when converted, and compared with that, named so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ X = np.random.default_rng(0).standard_normal((2, 3, 3)).astype(np.float32)
 W = np.array([0.5, -1.0, 2.0], np.float32)
 
 
-def old(path: Path, kind: str, *, slope: bool = True, opset: int = 6, **how: Any) -> Path:
+def old(path, kind, *, slope=True, opset=6, **how):
     """One operator of x and w; sides of x are alike, so that a wrong axis shows in values alone."""
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3, 3])]
     if not slope:
@@ -80,7 +78,7 @@ def test_a_converted_graph_shows_nobody_to_be_wrong():
     told = {"error": 0.9, "tolerance": 2e-4, "errors": {"y": 0.9}, "wrong": "", "telling": True}
     assert held.judge(Planned(case, CPU), told).word == "failed"
     held = Verifications()
-    monkey: Any = held.yardsticks
+    monkey = held.yardsticks
     monkey.of = lambda _: CellReference(1, Path("x"), other="the graph, converted")
     verdict = held.judge(Planned(case, CPU), told)
     assert verdict.word == "not_done"

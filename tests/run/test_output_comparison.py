@@ -1,11 +1,5 @@
 """What a reference leaves: more draws where an output is of so few values that one says little."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from fixed_machine import models
@@ -20,27 +14,27 @@ CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(1, 
 class Drawn:
     """A reference of so many values, whose n-th inputs it computes so far from fp64."""
 
-    def __init__(self, size: int, apart: tuple[float, ...]) -> None:
+    def __init__(self, size, apart):
         self._size, self._apart = size, apart
-        self.seeds: list[int] = []
+        self.seeds = []
 
-    def prepare(self, case: Case, seed: int) -> int:
+    def prepare(self, case, seed):
         if seed not in self.seeds:
             self.seeds.append(seed)
         return seed
 
-    def outputs(self, seed: int) -> Mapping[str, Any]:
+    def outputs(self, seed):
         values = np.random.default_rng(seed).standard_normal((1, self._size))
         return {"y": values.astype(np.float32)}
 
-    def exact(self, seed: int) -> Mapping[str, Any]:
+    def exact(self, seed):
         return {"y": self.outputs(seed)["y"] + self._apart[self.seeds.index(seed)]}
 
-    def rounded(self, seed: int, precision: str) -> Mapping[str, Any]:
+    def rounded(self, seed, precision):
         return self.outputs(seed)
 
 
-def asked(folder: Path) -> dict[str, Any]:
+def asked(folder):
     case = case_to_json(CASE)
     return {
         "case": case, "items": [0], "folder": str(folder), "draw": 0, "rounded": None,
@@ -74,7 +68,7 @@ def test_many_values_are_held_against_fp64_once(tmp_path):
 class Noisy(Drawn):
     """A reference with an output that is another each time, and one that rounds otherwise."""
 
-    def outputs(self, seed: int) -> Mapping[str, Any]:
+    def outputs(self, seed):
         found, chance = super().outputs(seed), np.random.default_rng()
         rounding = 1e-7 * chance.standard_normal(self._size).astype(np.float32)
         noise = chance.standard_normal((1, self._size)).astype(np.float32)

@@ -3,12 +3,9 @@
 Time is a script's: what is found does not depend on the machine.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from lying import CPU, WORLD, ask_bench, bench_of
@@ -29,21 +26,21 @@ X = ("x=float32[batch,4]",)
 
 
 @pytest.fixture(scope="module")
-def measured_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def measured_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("owned") / "functions.py"
     shutil.copy(FUNCTIONS, file)
     return file
 
 
 @pytest.fixture
-def measure(measured_file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def measure(measured_file, monkeypatch):
     look_here(monkeypatch)
     # What goes on after a call is asked in `engines/test_python_answers.py`; it takes a second.
     monkeypatch.setattr(session, "left_running", lambda: "")
     # Resolving the paths of two thousand imported modules took half of a measurement.
     monkeypatch.setattr(loading, "imported_below", lambda top: [measured_file.resolve()])
 
-    def measured(name: str, inputs: tuple[str, ...] = ()) -> dict[str, Any]:
+    def measured(name, inputs=()):
         WORLD.__init__()
         given = given_inputs(list(inputs)) if inputs else None
         (spec,) = choose([f"{measured_file}:{name}"], None, (), (), all_models=False, inputs=given)
@@ -64,7 +61,7 @@ def measure(measured_file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return measured
 
 
-def refused(measure: Any, *words: Any) -> str:
+def refused(measure, *words):
     with pytest.raises(CaseError) as error:
         measure(*words)
     return error.value.reason

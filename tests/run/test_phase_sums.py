@@ -1,9 +1,5 @@
 """The parts of a step are marked where they do not add up to it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from accelbench.run.conduct.launch_context import slowed
@@ -14,7 +10,7 @@ PARTS = {"forward_ms": 3.0, "loss_ms": 0.5, "backward_ms": 5.0, "optimizer_ms": 
 WRITTEN = {"mode": "inference", "latency_p50_ms": 10.0, "new_tokens": 4}
 
 
-def said(**row: Any) -> list[str]:
+def said(**row):
     body = {"warnings": ["something else"], **row}
     look(body)
     return body["warnings"][1:]

@@ -1,7 +1,5 @@
 """What a worker was doing when it ended, in English: of each phase that anything names."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -11,13 +9,13 @@ from accelbench.run.process.worker_client import phase_said
 _SOURCES = Path(accelbench.__file__).parent
 
 
-def bound(call: ast.Call) -> set[str]:
+def bound(call):
     """Return what a call binds a later request to."""
     values = [keyword.value for keyword in call.keywords if keyword.arg == "doing"]
     return {value.value for value in values if isinstance(value, ast.Constant)}
 
 
-def named() -> set[str]:
+def named():
     """What the product's code names as a phase, and what it asks workers for."""
     found = set()
     for folder in ("measure", "run", "runtimes"):

@@ -1,31 +1,27 @@
 """From a request to an ordered list of cases."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from fixed_machine import models
 
-from accelbench.core.case import Case, Shapes
+from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.model import FileFormat
-from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
+from accelbench.core.protocols import SUPPORTED, Absent, Device, Support
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.conduct import run_record
 from accelbench.run.plan import expand as planning
 from accelbench.run.plan.expand import expand
-from accelbench.run.plan.request import Plan, Request, apart
+from accelbench.run.plan.request import Request, apart
 from accelbench.run.plan.targets import places
 
 CPU = Device("cpu", "a processor")
 GPUS = [Device("cuda", "a card", 0), Device("cuda", "another card", 1)]
-FOUND: Mapping[str, Sequence[Device | Absent]] = {
+FOUND = {
     "cpu": [CPU],
     "cuda": GPUS,
     "mps": [Absent("mps", "this is not a Mac", "use one")],
@@ -36,13 +32,13 @@ FOUND: Mapping[str, Sequence[Device | Absent]] = {
 class Everything(ScriptedRuntime):
     """Supports whatever it is asked for but one precision."""
 
-    def supports(self, case: Case, device: Device) -> Support:
+    def supports(self, case, device):
         if case.precision == "fp16":
             return Support(False, "precision", "not in halves", "take it whole")
         return SUPPORTED
 
 
-def card(name: str, hardware: tuple[str, ...], default_for: tuple[str, ...] = ()) -> Runtime:
+def card(name, hardware, default_for=()):
     runtime = Everything()
     runtime.info = dataclasses.replace(
         runtime.info, name=name, hardware=hardware, default_for=default_for
@@ -57,17 +53,13 @@ RUNTIMES = {
 
 
 def plan(
-    *names: str,
-    estimate: Any = lambda case: None,
-    free: Any = lambda device: None,
-    runtimes_there: Mapping[str, Runtime] = RUNTIMES,
-    **request: Any,
-) -> Plan:
+    *names, estimate=lambda case: None, free=lambda device: None, runtimes_there=RUNTIMES, **request
+):
     asked = Request(models(*(names or ("bert-tiny",))), **request)
     return expand(asked, FOUND, runtimes_there, estimate, free)
 
 
-def lines(found: Plan) -> list[tuple[str, str, int]]:
+def lines(found):
     return [(str(p.case.target), p.case.precision, p.case.shapes.batch) for p in found.cases]
 
 
@@ -98,7 +90,7 @@ def test_what_is_present_is_measured_once_and_what_nothing_serves_is_a_note():
 
 
 def test_a_file_in_halves_is_measured_in_fp32_where_its_engine_has_no_halves():
-    asked: dict[str, Any] = {"hardware": ("cpu",), "batch_sizes": (1,), "precisions": ("fp16",)}
+    asked = {"hardware": ("cpu",), "batch_sizes": (1,), "precisions": ("fp16",)}
     found = plan(**asked, as_stored=True)
     assert [(p.case.precision, p.refusal) for p in found.cases] == [("fp32", None)]
     (note,) = found.notes
@@ -112,7 +104,7 @@ def test_an_engine_without_fp32_takes_its_first_precision_if_none_is_named():
     npu.info = dataclasses.replace(npu.info, precisions=("int8", "fp16"))
     there = {**RUNTIMES, "npu": npu}
 
-    def precisions(named: bool, **asked: Any) -> list[str]:
+    def precisions(named, **asked):
         (request,) = apart(Request(models("bert-tiny"), batch_sizes=(1,), **asked), named)
         found = expand(request, FOUND, there, lambda case: None, lambda device: None)
         return [f"{p.case.target} {p.case.precision}" for p in found.cases]
@@ -168,7 +160,7 @@ def test_a_named_device_that_is_absent_is_refused():
 
 
 def test_a_file_that_a_platform_does_not_open_is_told_of_those_that_do():
-    def runtime(*files: FileFormat, hardware: tuple[str, ...]) -> Any:
+    def runtime(*files, hardware):
         info = SimpleNamespace(files=files, hardware=hardware, default_for=hardware, place=0)
         return SimpleNamespace(info=info)
 
@@ -179,7 +171,7 @@ def test_a_file_that_a_platform_does_not_open_is_told_of_those_that_do():
     wanted = SimpleNamespace(
         hardware=("cpu",), runtimes=(), file_format=FileFormat.OPENVINO, simulate=False
     )
-    (place,), _ = places(cast(Any, wanted), FOUND, cast(Any, there))
+    (place,), _ = places(wanted, FOUND, there)
     assert place.refusal.advice == (
         "This installation opens OpenVINO graphs on openvino: name one by --hardware."
     )
@@ -194,7 +186,7 @@ def test_what_a_runtime_refuses_carries_its_reason():
 
 def test_a_runtime_that_cannot_even_say_fails_its_own_cases():
     class Broken(Everything):
-        def supports(self, case: Case, device: Device) -> Support:
+        def supports(self, case, device):
             raise KeyError("its own mistake")
 
     broken = Broken()
@@ -242,7 +234,7 @@ def test_what_no_case_takes_up_is_said(asked, option):
     assert "change" in note
 
 
-def test_an_own_model_that_cannot_be_trained_is_told_what_would_make_it_so():
+def test_what_cannot_be_trained_says_why():
     (bert,) = models("bert-tiny")
     untrained = dataclasses.replace(bert, training=None)
     own = dataclasses.replace(untrained, id="mine", sets=("custom",))
@@ -252,6 +244,12 @@ def test_an_own_model_that_cannot_be_trained_is_told_what_would_make_it_so():
     assert "ForSequenceClassification" not in theirs.refusal.advice
     assert "BertModel, the class of mine," in ours.refusal.message
     assert "such as BertForSequenceClassification" in ours.refusal.advice
+
+    spec = dataclasses.replace(models("bert-tiny")[0], training=None)
+    asked = Request((spec,), hardware=("cpu",), batch_sizes=(1,), modes=(Mode.TRAINING,))
+    found = expand(asked, FOUND, {"pytorch": PytorchRuntime()}, lambda _: None, lambda _: None)
+    assert found.cases[0].refusal is not None
+    assert found.cases[0].refusal.reason == "mode"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +267,7 @@ def test_what_one_model_of_a_set_takes_up_needs_no_note(names, asked):
     assert not plan(*names, hardware=("cpu",), batch_sizes=(1,), **asked).notes
 
 
-def gib(case: Case) -> int:
+def gib(case):
     return case.shapes.batch * 2**30
 
 
@@ -301,7 +299,7 @@ def test_default_batches_are_those_that_memory_holds():
 
 @pytest.mark.parametrize("known", ["estimate", "free"])
 def test_where_memory_is_not_known_nothing_is_left_out(known):
-    how: dict[str, Any] = {"estimate": gib} if known == "estimate" else {"free": lambda device: 1}
+    how = {"estimate": gib} if known == "estimate" else {"free": lambda device: 1}
     assert [p.case.shapes.batch for p in plan(hardware=("cpu",), **how).cases] == [1, 8, 32, 128]
 
 
@@ -309,14 +307,6 @@ def test_an_unknown_runtime_is_refused_with_those_there_are():
     request = Request(models("bert-tiny"), runtimes=("torchh",))
     with pytest.raises(UsageError, match=r"torchh.*Installed here: main, other"):
         planning.plan_for(request, FOUND, RUNTIMES)
-
-
-def test_what_the_catalogue_cannot_train_is_not_trained():
-    spec = dataclasses.replace(models("bert-tiny")[0], training=None)
-    asked = Request((spec,), hardware=("cpu",), batch_sizes=(1,), modes=(Mode.TRAINING,))
-    found = expand(asked, FOUND, {"pytorch": PytorchRuntime()}, lambda _: None, lambda _: None)
-    assert found.cases[0].refusal is not None
-    assert found.cases[0].refusal.reason == "mode"
 
 
 def test_both_modes_and_only_training_has_its_options():
@@ -333,10 +323,23 @@ def test_both_modes_and_only_training_has_its_options():
     ]
 
 
-def test_a_model_that_generates_is_asked_for_whole_requests():
+def test_requests_and_forward_passes_of_what_generates():
     shapes = [p.case.shapes for p in plan("gpt2-tiny", hardware=("cpu",), batch_sizes=(1,)).cases]
     makes = models("gpt2-tiny")[0].generation
     assert shapes == [Shapes(1, prompt_tokens=makes.prompt_tokens, new_tokens=makes.new_tokens)]
+
+    found = plan(
+        *("gpt2-tiny", "bert-tiny"),
+        hardware=("cpu",),
+        batch_sizes=(1,),
+        sequence_lengths=(16,),
+        new_tokens=(0, 4),
+    )
+    assert [p.case.shapes for p in found.cases] == [
+        Shapes(1, prompt_tokens=16, new_tokens=4),
+        Shapes(1, sequence=16),
+        Shapes(1, sequence=16),
+    ]
 
 
 def test_engines_that_generate_measure_whole_requests_beside_one_that_cannot():
@@ -357,21 +360,6 @@ def test_engines_that_generate_measure_whole_requests_beside_one_that_cannot():
         ("bert-tiny", "reads", False),
     ]
     assert len(found.notes) == 1
-
-
-def test_no_new_tokens_mean_one_forward_pass():
-    found = plan(
-        *("gpt2-tiny", "bert-tiny"),
-        hardware=("cpu",),
-        batch_sizes=(1,),
-        sequence_lengths=(16,),
-        new_tokens=(0, 4),
-    )
-    assert [p.case.shapes for p in found.cases] == [
-        Shapes(1, prompt_tokens=16, new_tokens=4),
-        Shapes(1, sequence=16),
-        Shapes(1, sequence=16),
-    ]
 
 
 def test_a_plan_survives_its_journal():

@@ -1,15 +1,11 @@
 """What proves the precision of a case, what contradicts it, and what shows nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from lying import CASE
 
-from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.vocabulary import Mode, Outcome, PrecisionWord, Provenance, Status
 from accelbench.run.conduct.launch import with_proof
@@ -21,11 +17,11 @@ PROVEN, NOT_PROVEN = PrecisionWord.PROVEN, PrecisionWord.NOT_PROVEN
 UNVERIFIED = Verdict(NOT_DONE, "it was not asked for")
 
 
-def asked(precision: str, mode: Mode = Mode.INFERENCE, **options: Any) -> Case:
+def asked(precision, mode=Mode.INFERENCE, **options):
     return replace(CASE, precision=precision, mode=mode, options=options)
 
 
-def proof(case: Case, verdict: Verdict = UNVERIFIED, **details: Any) -> PrecisionProof:
+def proof(case, verdict=UNVERIFIED, **details):
     return prove_precision(case, {"devices": ["cpu:0"], "details": details}, verdict)
 
 
@@ -165,11 +161,11 @@ def test_a_model_that_rounding_hardly_moves_accuses_nobody(precision):
 TOO_EXACT = Verdict(OK, error=2.6e-7, tolerance=0.03, rounded=5e-3)
 
 
-def runtime_of(provenance: Provenance) -> Any:
+def runtime_of(provenance):
     return SimpleNamespace(info=SimpleNamespace(provenance=provenance))
 
 
-def outcome(precision: str, verdict: Verdict, provenance: Provenance, **details: Any) -> Outcome:
+def outcome(precision, verdict, provenance, **details):
     measured = Outcome(Status.OK, measurement={"evidence": {"details": details}, "metrics": {}})
     return with_proof(asked(precision), measured, verdict, runtime_of(provenance), {})
 

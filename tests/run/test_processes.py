@@ -1,7 +1,5 @@
 """Templates and workers: started when needed, replaced when dead, gone when nobody needs them."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal
@@ -9,17 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from scripted_runs import Scripted, Watcher, children, is_remover
+from scripted_runs import Watcher, children, is_remover
 
-from accelbench.core.protocols import Runtime
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.process import worker_pool
-from accelbench.run.process.worker_client import Progress
 from accelbench.run.process.worker_pool import WorkerPool
 from warm_start import start_cold
 
@@ -27,12 +22,12 @@ TORTURED = Path(__file__).with_name("tortured.py")
 
 
 @pytest.fixture(autouse=True)
-def _started_cold(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def _started_cold(scripted, monkeypatch):
     """How templates start, die and are replaced is what these tests are about."""
     monkeypatch.setattr(worker_pool, "start_process", start_cold)
 
 
-def altered(**changes: object) -> Runtime:
+def altered(**changes):
     """The scripted runtime with another card."""
     runtime = ScriptedRuntime()
     runtime.info = dataclasses.replace(runtime.info, **changes)
@@ -94,13 +89,13 @@ def test_where_nothing_at_all_could_start_the_run_says_so(scripted):
     assert ended.nothing_could_start
 
 
-def killer(wanted: Callable[[psutil.Process], bool]) -> Watcher:
+def killer(wanted):
     """Kills, once, the first process that fits, between two models."""
 
     class Killer(Watcher):
         done = False
 
-        def case_finished(self, row: dict[str, object]) -> None:
+        def case_finished(self, row):
             super().case_finished(row)
             for process in children(recursive=True):
                 if not self.done and wanted(process):
@@ -119,9 +114,9 @@ def test_a_template_that_dies_idle_is_started_anew(scripted):
 
 
 def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(scripted):
-    killed: list[int] = []
+    killed = []
 
-    def kill_once(progress: Progress) -> None:
+    def kill_once(progress):
         if progress.phase == "steady state" and not killed:
             (template,) = children()
             killed.append(template.pid)
@@ -159,13 +154,13 @@ def test_forking_from_a_template_that_is_dead_starts_another(scripted):
 def test_a_run_leaves_no_folder_behind(scripted, monkeypatch, tmp_path_factory):
     base = tmp_path_factory.mktemp("t")
     monkeypatch.setattr(tempfile, "tempdir", str(base))
-    during: list[int] = []
+    during = []
     scripted.run(batches=[1], watcher=Watcher(lambda _: during.append(len(list(base.iterdir())))))
     assert set(during) == {1}
     assert not list(base.iterdir())
 
 
-def ended(process: psutil.Process) -> bool:
+def ended(process):
     """Gone, or a zombie that whoever adopted it has not looked at."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE

@@ -1,13 +1,7 @@
 """Profiles of whole runs: after what is measured, in workers of their own, durable."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pytest
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.facts import PROFILE, RESULT
 from accelbench.run.conduct import lifecycle
@@ -18,7 +12,7 @@ OPERATORS = {"MatMul": 0.75, "Add": 0.2}
 CHANGES = {"result_id", "run_id", "started_at", "finished_at", "environment", "warnings"}
 
 
-def profiles(scripted: Scripted, run_id: str) -> list[Mapping[str, Any]]:
+def profiles(scripted, run_id):
     return [fact.body for fact in scripted.facts(run_id) if fact.kind == PROFILE]
 
 
@@ -77,7 +71,7 @@ def test_the_engines_own_record_is_handed_over_while_it_is_there(scripted):
     scripted.script(operators=OPERATORS)
     taken = []
 
-    def keep(body: Mapping[str, Any], record: Path | None) -> None:
+    def keep(body, record):
         taken.append((body["batch_size"], record.name, record.read_text()))
 
     planned = scripted.journey(batches=(1, 4), profile=True)
@@ -89,7 +83,7 @@ def test_a_resumed_run_profiles_what_is_left(scripted):
     scripted.script(operators=OPERATORS)
     planned = scripted.journey(batches=(1, 4), profile=True)
 
-    def cut_off(body: Mapping[str, Any], record: Path | None) -> None:
+    def cut_off(body, record):
         raise KeyboardInterrupt
 
     first = lifecycle.start(planned, scripted.journals, Watcher(), {}, cut_off)

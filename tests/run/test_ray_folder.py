@@ -1,10 +1,7 @@
 """The folder around Ray's own: nobody else may enter it, or put another in its place."""
 
-from __future__ import annotations
-
 import os
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -13,12 +10,12 @@ from accelbench.fleet.session import keep_private, ray_folder
 
 
 @pytest.fixture(autouse=True)
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path / f"accelbench-ray-{os.getuid()}"
 
 
-def permissions(folder: Path) -> int:
+def permissions(folder):
     return folder.stat().st_mode & 0o777
 
 

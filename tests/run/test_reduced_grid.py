@@ -7,7 +7,7 @@ accelerator, and every precision that these runtimes have.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ MACHINES = {
 #: Verified cells without a rating: other processes held the CPU while their case was timed.
 UNTIMED = ("not_timed", "no_cpu_result")
 #: What says where the work ran, beside the device: a key of the details, and what it may name.
-PROOF: Mapping[str, tuple[str, Sequence[Any]]] = {
+PROOF = {
     "pytorch": ("output_devices", [["cpu"]]),
     "onnxruntime": ("provider_time_share", [{"CPUExecutionProvider": 1.0}]),
     "openvino": ("execution_devices", [["cpu"]]),
@@ -67,17 +67,17 @@ class Grid:
     matrices: Mapping[str, Any]  # by precision
 
     @property
-    def narrowed(self) -> str:
+    def narrowed(self):
         return NARROWED[self.models]
 
-    def of(self, runtime: str) -> list[Row]:
+    def of(self, runtime):
         return [row for row in self.rows if row["runtime"] == runtime]
 
-    def behind(self, precision: str, model: str, hardware: str) -> list[Row]:
+    def behind(self, precision, model, hardware):
         cell = (precision, model, hardware)
         return [r for r in self.rows if (r["precision"], r["model"], r["hardware"]) == cell]
 
-    def cells(self) -> Iterator[tuple[Any, list[Row]]]:
+    def cells(self):
         """Each cell of a model, with the results behind it."""
         for precision, found in self.matrices.items():
             for model, line in found["models"].items():
@@ -89,7 +89,7 @@ class Grid:
     scope="module",
     params=[pytest.param(FEW, id="few"), pytest.param(MODELS, id="all", marks=pytest.mark.full)],
 )
-def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Grid:
+def grid(request, tmp_path_factory):
     """Two runs into one database, with as few steps as will do, and its matrices."""
     folder = tmp_path_factory.mktemp("grid")
     every = f"--framework {','.join((*RUNTIMES, 'qnn'))} --hardware cpu,openvino:cpu,qnn"
@@ -115,7 +115,7 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def npu(grid: Grid) -> list[Row]:
+def npu(grid):
     """What QNN ran, where the platform has it."""
     rows = grid.of("qnn")
     absent = [row for row in rows if row["reason"] in ("hardware_absent", "package_missing")]
@@ -138,7 +138,7 @@ def test_the_commands_end_well_and_leave_out_no_cell(grid):
     assert got == Counter(cells)
 
 
-def held(row: Row) -> None:
+def held(row):
     """One result is what it has to be: verified, or refused for the reason that is known."""
     way = (row["runtime"], row["precision"])
     known = REFUSED.get(way, MACHINES.get(way))
@@ -297,7 +297,7 @@ class TestMatrix:
             assert cell["speed_vs_cpu"] is None
 
 
-def fastest(rows: Sequence[Row]) -> float:
+def fastest(rows):
     return max(
         (row["throughput"] for row in launches_of(rows) if row["answered"] and row["times_usable"]),
         default=0.0,

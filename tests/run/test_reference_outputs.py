@@ -1,9 +1,5 @@
 """A reference's outputs as they are kept, and their counterparts in other batches."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -51,17 +47,17 @@ STREAM = np.random.default_rng(2).standard_normal((64, 4, 5)).astype(np.float32)
 FEW = STREAM[:3]
 
 
-def order_of(batch: int) -> tuple[int, ...]:
+def order_of(batch):
     if batch <= len(FEW):
         return tuple(range(batch))
     return tuple(np.random.default_rng(batch).permutation(batch).tolist())
 
 
-def batches_of(batch: int) -> Batches:
+def batches_of(batch):
     return Batches((0, 1, 2), order_of(batch))
 
 
-def batch_of(batch: int) -> Any:
+def batch_of(batch):
     return STREAM[list(order_of(batch))]
 
 

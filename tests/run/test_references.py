@@ -1,8 +1,6 @@
 """Which items a reference computes, and when it is asked for others."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +19,7 @@ RIGHT = {"error": 1e-7, "tolerance": 2e-4, "errors": {"y": 1e-7}, "wrong": "", "
 WRONG = {**RIGHT, "error": 1.0, "errors": {"y": 1.0}}
 
 
-def planned_of(batch: int, precision: str = "fp32") -> Planned:
+def planned_of(batch, precision="fp32"):
     return Planned(
         Case(models("bert-tiny")[0], Target("jax", "cpu"), precision, Shapes(batch)), CPU
     )
@@ -30,12 +28,12 @@ def planned_of(batch: int, precision: str = "fp32") -> Planned:
 class Conducted:
     """Verifications whose reference keeps what it was asked."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, item_seconds: float | None = None) -> None:
-        self.asked: list[list[int]] = []
+    def __init__(self, monkeypatch, item_seconds=None):
+        self.asked = []
         self.refuses = False
         self.held = Verifications()
         flops = None if item_seconds is None else SimpleNamespace(flops=2e10 * item_seconds / 2)
-        self.context: Any = SimpleNamespace(
+        self.context = SimpleNamespace(
             observer=SimpleNamespace(progress=lambda _: None),
             worker_pool=SimpleNamespace(new_folder=lambda _: f"folder {len(self.asked)}"),
             settings=RunSettings.from_dict({"run_id": "x", "threads": 1}),
@@ -44,7 +42,7 @@ class Conducted:
         )
         monkeypatch.setattr(reference, "ask", self._ask)
 
-    def _ask(self, context: Any, case: Case, steps: int, requests: Any, **_: Any) -> Any:
+    def _ask(self, context, case, steps, requests, **_):
         (request,) = requests
         if self.refuses:
             raise NoReferenceError("there is no room")
@@ -52,11 +50,11 @@ class Conducted:
         self.asked.append(request["items"])
         return [{"rounded": 0.01, "errors": {}}]
 
-    def items(self, *batches: int, precision: str = "fp32") -> list[int]:
+    def items(self, *batches, precision="fp32"):
         self.held.gather(self.context, planned_of(batches[0], precision), batches)
         return list(self.held.request(self.context, planned_of(batches[0], precision))["items"])
 
-    def settled(self, answer: Any, then: Callable[[Mapping[str, Any]], Any]) -> Any:
+    def settled(self, answer, then):
         planned = planned_of(64)
         self.held.gather(self.context, planned, [64])
         decisive = self.held.settle_doubts(self.context, planned, answer, then)
@@ -110,7 +108,7 @@ def test_a_larger_batch_that_comes_later_has_enough_items(monkeypatch):
 def test_items_in_doubt_are_settled_by_the_reference(closer, word, monkeypatch):
     conducted, asked = Conducted(monkeypatch), list[Mapping[str, Any]]()
 
-    def ask(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def ask(request):
         asked.append(request)
         return closer
 

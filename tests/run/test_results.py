@@ -1,9 +1,6 @@
 """Composing results: registry names only, and identities that hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
@@ -19,7 +16,7 @@ from accelbench.run.plan.request import Planned
 from accelbench.store.fit import fit
 
 CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(8, 128))
-OK: dict[str, Any] = {
+OK = {
     "metrics": {"latency_p50_ms": 1.0},
     "quality": "converged",
     "warnings": ["from the loop"],
@@ -29,9 +26,7 @@ OK: dict[str, Any] = {
 }
 
 
-def body(
-    outcome: Outcome | None = None, asked: LaunchFacts | None = None, device: Device | None = CPU
-) -> dict[str, Any]:
+def body(outcome=None, asked=None, device=CPU):
     return compose(
         asked or LaunchFacts("run", 0),
         Planned(CASE, device),
@@ -76,7 +71,7 @@ def test_a_case_s_identity_knows_no_machine():
     assert body(device=other)["case_id"] == body()["case_id"]
     assert body(device=other)["series_key"] != body()["series_key"]
 
-    def asked(device: str | None) -> str:
+    def asked(device):
         return replace(CASE, target=Target("openvino", "openvino", device)).case_id
 
     assert len({asked("cpu"), asked("gpu"), asked("npu"), asked(None)}) == 4

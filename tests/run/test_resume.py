@@ -1,13 +1,9 @@
 """Cut off half-way: nothing announced is lost, and a resume completes the plan."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from fixed_machine import FOUND
@@ -18,35 +14,34 @@ from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED
 from accelbench.core.protocols import Device
 from accelbench.run.conduct import lifecycle
 from accelbench.run.process import process_control
-from accelbench.run.process.worker_client import Progress
 from accelbench.store.journal import Journal
 
 
 class Interrupter(Watcher):
     """Presses Ctrl-C while the nth case is in a phase, or while its result is announced."""
 
-    def __init__(self, nth: int, phase: str) -> None:
+    def __init__(self, nth, phase):
         super().__init__()
         self._nth, self._phase = nth, phase
         self.announced_whole = False
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress):
         super().progress(progress)
         if len(self.rows) == self._nth - 1 and progress.phase == self._phase:
             os.kill(os.getpid(), signal.SIGINT)
 
-    def case_finished(self, row: Mapping[str, Any]) -> None:
+    def case_finished(self, row):
         super().case_finished(row)
         if len(self.rows) == self._nth and self._phase == "announcing":
             os.kill(os.getpid(), signal.SIGINT)
             self.announced_whole = True  # held back: this line is reached
 
 
-def kinds(facts: list[Fact]) -> list[str]:
+def kinds(facts):
     return [fact.kind for fact in facts]
 
 
-def result_ids(facts: list[Fact]) -> list[str]:
+def result_ids(facts):
     return [fact.id for fact in facts if fact.kind == RESULT]
 
 
@@ -168,7 +163,7 @@ def test_the_last_run_to_resume_is_not_one_that_goes_on(scripted):
     cut_off = scripted.start(
         scripted.journey(batches=[1, 2]), Interrupter(2, "steady state")
     ).run_id
-    found: list[str | None] = []
+    found = []
     scripted.run(
         batches=[1],
         watcher=Watcher(lambda _: found.append(lifecycle.last_unfinished(scripted.journals))),
@@ -179,7 +174,7 @@ def test_the_last_run_to_resume_is_not_one_that_goes_on(scripted):
 def test_an_error_of_the_journal_ends_the_run_and_leaves_it_resumable(scripted, monkeypatch):
     real, count = Journal.append, 0
 
-    def failing(journal: Journal, fact: Fact) -> None:
+    def failing(journal, fact):
         nonlocal count
         count += fact.kind == RESULT
         if count == 2:
@@ -212,7 +207,7 @@ def test_two_processes_cannot_resume_one_run(scripted):
 def test_signals_and_errors_are_held_back_and_then_heard():
     reached = []
 
-    def interrupted() -> None:
+    def interrupted():
         with process_control.undisturbed():
             os.kill(os.getpid(), signal.SIGINT)
             reached.append(True)

@@ -1,9 +1,6 @@
 """A verdict that the reference's own rounding explains or leaves open, and those that stay."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
@@ -21,7 +18,7 @@ from accelbench.run.verify.verdicts import FAILED, NOT_DONE, OK
 from accelbench.run.verify.verification import Verifications
 
 
-def case_of(precision: str = "fp32") -> Case:
+def case_of(precision="fp32"):
     return Case(models("bert-tiny")[0], Target("jax", "cpu"), precision, Shapes(1, 16))
 
 
@@ -31,19 +28,12 @@ class Asked:
     And in its output y by the last places of its inputs; in others it is not moved.
     """
 
-    def __init__(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        rounding: float | None,
-        *drawn: str,
-        last_places: float | None = None,
-        narrow: float | None = None,
-    ) -> None:
+    def __init__(self, monkeypatch, rounding, *drawn, last_places=None, narrow=None):
         self.rounding, self.drawn = rounding, drawn
         self.last_places, self.narrow = last_places, narrow
-        self.asked: list[str] = []
+        self.asked = []
         self.held = Verifications()
-        self.context: Any = SimpleNamespace(
+        self.context = SimpleNamespace(
             observer=SimpleNamespace(progress=lambda _: None),
             worker_pool=SimpleNamespace(new_folder=lambda _: "folder"),
             settings=SimpleNamespace(verify="auto"),
@@ -51,7 +41,7 @@ class Asked:
         )
         monkeypatch.setattr(reference, "ask", self._ask)
 
-    def _ask(self, *asked: Any, wide: bool = False) -> list[dict[str, Any]]:
+    def _ask(self, *asked, wide=False):
         (request,) = asked[-1]
         if request["do"] == "outputs":
             return [{"rounded": self.narrow, "errors": {"y": self.narrow}}]
@@ -64,9 +54,7 @@ class Asked:
             raise NoReferenceError("it would not fit")
         return [{"error": moved, "errors": {"y": moved, "z": 1e-7}}]
 
-    def verdict(
-        self, error: float, tolerance: float = 2e-4, precision: str = "fp32", **errors: float
-    ) -> Any:
+    def verdict(self, error, tolerance=2e-4, precision="fp32", **errors):
         planned = Planned(case_of(precision), CPU)
         self.held.forget(planned)
         self.held.gather(self.context, planned, [1])
@@ -158,7 +146,7 @@ class TestUndetermined:
         assert Asked(monkeypatch, None, narrow=0.3).verdict(0.7, 0.5, "bf16").word == FAILED
 
     def test_what_is_no_number_is_wrong(self, monkeypatch):
-        nan: Any = None
+        nan = None
         assert Asked(monkeypatch, 0.28).verdict(nan).word == FAILED
 
 

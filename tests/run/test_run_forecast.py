@@ -1,53 +1,47 @@
 """How long a run takes: from predicted steps, by the rules of measuring, with an honest range."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 from simulated_runs import planned
 
 from accelbench.core.run_options import RunSettings
 from accelbench.run.plan import run_forecast
-from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_forecast import (
     CaseForecast,
     PlanForecast,
-    RunSeconds,
     SamplingEnds,
     SecondsRange,
     run_seconds,
     sampling_limits,
 )
 
-FIXED: dict[str, Any] = {"iterations": 10, "warmup": 2, "verify": "off"}
+FIXED = {"iterations": 10, "warmup": 2, "verify": "off"}
 NOTHING = SecondsRange(1e-6, 1e-6, 1e-6)
 
 
 @pytest.fixture(autouse=True)
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def script(tmp_path, monkeypatch):
     """Without a script the engine supports nothing."""
     (tmp_path / "script.json").write_text("{}")
     monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
 
 
-def cases(*names: str, batches: tuple[int, ...] = (1,)) -> Plan:
+def cases(*names, batches=(1,)):
     return planned(*names, hardware=("cpu",), simulate=False, batch_sizes=batches)
 
 
-def forecast(plan: Plan, step: SecondsRange, **more: Any) -> PlanForecast:
+def forecast(plan, step, **more):
     beside = {"opening": NOTHING, "again": NOTHING, **more}
     return PlanForecast({p.key: CaseForecast(step, **beside) for p in plan.cases}, learned_from=9)
 
 
-def seconds(plan: Plan, step: SecondsRange, launches: int = 1, **settings: Any) -> RunSeconds:
+def seconds(plan, step, launches=1, **settings):
     how = RunSettings(run_id="r", launches=launches, **{**FIXED, **settings})
     return run_seconds([(plan, how)], forecast(plan, step))
 
 
-def exactly(step: float) -> SecondsRange:
+def exactly(step):
     return SecondsRange(step, step, step)
 
 
@@ -77,7 +71,7 @@ def test_a_forecast_lies_within_rules_timeout_and_budget():
     names = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
     how = RunSettings(run_id="r", verify="off")
 
-    def width(plan: Plan) -> float:
+    def width(plan):
         taken = run_seconds([(plan, how)], forecast(plan, short))
         start = run_forecast.START_SECONDS
         return math.log((taken.high - start) / (taken.low - start))
@@ -103,7 +97,7 @@ def test_what_one_model_is_off_by_adds_up_and_what_several_are_off_by_partly_can
     factor = 2.0
     step = SecondsRange(2.0 / factor, 2.0, 2.0 * factor)
 
-    def width(taken: RunSeconds) -> float:
+    def width(taken):
         start = run_forecast.START_SECONDS
         return math.log((taken.high - start) / (taken.low - start))
 

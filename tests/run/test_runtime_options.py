@@ -1,18 +1,12 @@
 """Options of one runtime's own, in the plan: another question, where they are set alone."""
 
-from __future__ import annotations
-
 from fixed_machine import FOUND, models
-from scripted_runs import Scripted
 
-from accelbench.core.case import Case, Option
 from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 
 
-def planned(
-    scripted: Scripted, options: dict[str, dict[str, Option]]
-) -> tuple[list[Case], tuple[str, ...]]:
+def planned(scripted, options):
     request = Request(
         models("bert-tiny"),
         hardware=("cpu",),

@@ -1,12 +1,8 @@
 """A model compared with itself."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,15 +32,15 @@ CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, 16))
 class Machine:
     """A session that may cheat: its output is seed × weight, less what it ignores."""
 
-    def __init__(self, *ignored: str, drifts: bool = False) -> None:
+    def __init__(self, *ignored, drifts=False):
         self._ignored = ignored
         self._drifts = drifts
         self._weight = 3.0
 
-    def prepare(self, case: Case, seed: int | None = None) -> float:
+    def prepare(self, case, seed=None):
         return 1.0 if seed is None else 2.0
 
-    def outputs(self, inputs: float) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         if self._drifts:
             self._weight += 1e-6
         seen = 1.0 if "inputs" in self._ignored else inputs
@@ -52,13 +48,13 @@ class Machine:
         return {"y": np.full(3, seen * held)}
 
     @contextmanager
-    def other_weights(self) -> Iterator[None]:
+    def other_weights(self):
         self._weight *= 2
         yield
         self._weight /= 2
 
 
-def checked(machine: Any) -> Any:
+def checked(machine):
     return self_check(machine, CASE)
 
 
@@ -119,7 +115,7 @@ def test_what_nothing_can_be_told_of_is_not_judged():
     fixed = InputSpec("x", ("batch", 4), constant=1.0)
     model = replace(CASE.model, inputs=(fixed,), training=how)
     case = replace(CASE, model=model, mode=Mode.TRAINING)
-    machine: Any = Machine("inputs")
+    machine = Machine("inputs")
     assert self_check(machine, case).inputs_matter is None
     varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
     assert self_check(machine, replace(case, model=varied)).inputs_matter is False
@@ -151,7 +147,7 @@ def test_a_real_session_is_real_and_has_its_weights_back():
 
 def test_launches_that_differ_are_told_apart():
     repeats = Repeats()
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"case_id": "c", "device_fingerprint": "d", "launch": n, "outputs_digest": digest}
         for n, digest in enumerate(["x", "x", "y", None])
     ]
@@ -168,19 +164,19 @@ def test_launches_that_differ_are_told_apart():
 class Overflowing(Machine):
     """What it gives are no numbers, as of a real model whose values overflow in fp16."""
 
-    def outputs(self, inputs: float) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         return {"y": np.full(3, np.nan)}
 
 
 class Drawing(Machine):
     """Gives random numbers: different each time, whatever is asked."""
 
-    def __init__(self, noise: float, *ignored: str) -> None:
+    def __init__(self, noise, *ignored):
         super().__init__(*ignored)
         self._noise = noise
         self._random = np.random.default_rng(0)
 
-    def outputs(self, inputs: float) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         found = super().outputs(inputs)["y"][0]
         return {"y": found + self._noise * self._random.standard_normal(1000)}
 
@@ -189,12 +185,12 @@ class Replayed(Drawing):
     """One that can be made to draw the same each time."""
 
     @contextmanager
-    def same_draws(self) -> Iterator[None]:
+    def same_draws(self):
         self._replays = True
         yield
         self._replays = False
 
-    def outputs(self, inputs: float) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         if getattr(self, "_replays", False):
             self._random = np.random.default_rng(0)
         return super().outputs(inputs)
@@ -213,7 +209,7 @@ def test_a_real_model_may_differ_much_from_run_to_run(noise):
 @pytest.mark.parametrize("kind", [bool, np.complex64])
 def test_outputs_may_be_of_any_kind(kind):
     class Other(Machine):
-        def outputs(self, inputs: float) -> Mapping[str, Any]:
+        def outputs(self, inputs):
             draw = np.random.default_rng(int(100 * inputs * self._weight))
             return {"y": (draw.standard_normal(100) + 1j * draw.standard_normal(100)).astype(kind)
                     if kind is not bool else draw.standard_normal(100) > 0}  # fmt: skip
@@ -224,7 +220,7 @@ def test_outputs_may_be_of_any_kind(kind):
 class Counting(Machine):
     runs = 0
 
-    def outputs(self, inputs: float) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         self.runs += 1
         return super().outputs(inputs)
 
@@ -243,7 +239,7 @@ def test_what_timed_steps_left_to_the_last_bit_is_a_second_run():
 def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed):
     machine, seeds = Machine(), []
 
-    def prepare(case: Case, seed: int | None = None) -> float:
+    def prepare(case, seed=None):
         seeds.append(seed)
         return Machine.prepare(machine, case, seed)
 
@@ -260,7 +256,7 @@ def test_outputs_of_other_weights_are_never_verified(name):
     spec = find(name)
     shapes = settle(spec, Shapes(2, steps=2 if spec.steps else None))
 
-    def outputs(weights: int, inputs: int) -> Mapping[str, Any]:
+    def outputs(weights, inputs):
         arrays = make_inputs(spec, shapes, inputs)
         fed = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
         with torch.no_grad():

@@ -1,13 +1,10 @@
 """The end of what was started for a fleet here: its processes, and Ray's logs of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 import psutil
 import pytest
@@ -22,7 +19,7 @@ SESSION = "session_2026-01-02_03-04-05_678901_23"
 
 
 @pytest.fixture
-def ray(tmp_path: Path) -> Path:
+def ray(tmp_path):
     """Ray's own folder."""
     folder = tmp_path / "ray"
     (folder / SESSION / "logs").mkdir(parents=True)
@@ -33,14 +30,14 @@ def ray(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, ray: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def start(tmp_path, ray, monkeypatch):
     """Starts a process that stands for a node, which is written down as one of these."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     record_path().parent.mkdir(parents=True)
-    began: list[subprocess.Popen[bytes]] = []
-    nodes: list[StartedNode] = []
+    began = []
+    nodes = []
 
-    def started(*, recorded: bool = True) -> psutil.Process:
+    def started(*, recorded=True):
         # Named as Ray's is, and with its session among its words.
         code = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'raylet'); print(flush=True)"
         process = subprocess.Popen(

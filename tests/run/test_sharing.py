@@ -1,15 +1,10 @@
 """How several processes share a step: what is planned, by what fits, and what is said of it."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pytest
 from fixed_machine import models
 
 from accelbench.core.case import Case
-from accelbench.core.protocols import Device, Runtime
+from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.onnxruntime import OnnxruntimeRuntime
@@ -17,7 +12,7 @@ from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.hardware.machine import threads_of_each
 from accelbench.run.conduct.launch_context import COLUMN, OneProcessTimes
 from accelbench.run.plan.expand import expand
-from accelbench.run.plan.request import Distribution, Plan, Planned, Request
+from accelbench.run.plan.request import Distribution, Request
 from accelbench.run.plan.run_forecast import memory
 
 CPU = Device("cpu", "a processor")
@@ -27,7 +22,7 @@ WEIGHTS = {"ddp": 100, "fsdp2": 50, "fsdp": 50, "tp": 60}
 JAX, INFERENCE = {"runtime": JaxRuntime()}, {"mode": Mode.INFERENCE}
 
 
-def estimate(case: Case) -> int:
+def estimate(case):
     options = case.options
     strategy = str(options.get("strategy", "ddp"))
     parts = 1 if strategy == "tp" else case.world_size
@@ -36,18 +31,18 @@ def estimate(case: Case) -> int:
 
 
 def plan(
-    mib: float | None = None,
-    batch: Sequence[int] = (8,),
-    processes: int = 2,
-    hardware: str = "cpu",
-    inventory: Mapping[str, Any] | None = None,
-    runtime: Runtime | None = None,
-    options: Mapping[str, Any] | None = None,
-    model: str = "bert-tiny",
-    mode: Mode = Mode.TRAINING,
-    precision: str = "fp32",
-    **how: Any,
-) -> Plan:
+    mib=None,
+    batch=(8,),
+    processes=2,
+    hardware="cpu",
+    inventory=None,
+    runtime=None,
+    options=None,
+    model="bert-tiny",
+    mode=Mode.TRAINING,
+    precision="fp32",
+    **how,
+):
     runtime = runtime or PytorchRuntime()
     room = None if mib is None else int(mib * MIB)
     request = Request(
@@ -64,7 +59,7 @@ def plan(
     return expand(request, there, {runtime.info.name: runtime}, estimate, lambda _: None)
 
 
-def ways(found: Plan) -> list[dict[str, Any]]:
+def ways(found):
     return [dict(p.case.options) for p in found.cases if p.case.world_size > 1]
 
 
@@ -196,11 +191,11 @@ def test_estimates_follow_the_strategy():
     assert fsdp2 == pytest.approx(1040, rel=0.15)
 
 
-def vars_of(case: Case) -> dict[str, Any]:
+def vars_of(case):
     return {name: getattr(case, name) for name in case.__dataclass_fields__}
 
 
-def _row(planned: Planned, ms: float) -> dict[str, Any]:
+def _row(planned, ms):
     return {
         "status": "ok", "case_id": planned.case.case_id, "device": "cpu:0", "latency_p50_ms": ms,
         "world_size": planned.case.world_size, "memory_estimate_mb": 100.0,

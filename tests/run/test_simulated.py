@@ -1,7 +1,5 @@
 """`--simulate`: which devices it stands in for, and what their results say."""
 
-from __future__ import annotations
-
 import pytest
 from fixed_machine import CPU
 from scripted_runs import Watcher

@@ -1,13 +1,11 @@
 """A simulated result changes nothing for what is measured beside it, or reads it afterwards."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 from simulated_runs import FOUND, RUNTIMES, planned, run
 
 from accelbench.api import running
@@ -33,7 +31,7 @@ Row = Mapping[str, Any]
 
 
 @pytest.fixture
-def rows(scripted: Scripted) -> list[Row]:
+def rows(scripted):
     """Two results of the CPU, as if they were measured, and two of a device that is not here."""
     ended = run(scripted, planned(**BOTH))
     found = [row_of(body) for body in ended.rows]
@@ -42,7 +40,7 @@ def rows(scripted: Scripted) -> list[Row]:
     ]
 
 
-def measured(rows: list[Row]) -> list[Row]:
+def measured(rows):
     return [row for row in rows if row["provenance"] == "measured"]
 
 
@@ -129,10 +127,10 @@ def test_it_takes_no_time_no_profile_and_is_not_repeated(scripted):
 
 
 def test_the_shares_of_a_budget_are_those_of_what_is_measured(scripted, monkeypatch):
-    shared: list[int] = []
+    shared = []
 
     class Watched(Budget):
-        def __init__(self, seconds: float | None, cases: int) -> None:
+        def __init__(self, seconds, cases):
             shared.append(cases)
             super().__init__(seconds, cases)
 
@@ -158,7 +156,7 @@ def test_it_neither_succeeds_nor_fails(scripted):
 
 def test_a_run_that_was_cut_off_goes_on_with_it(scripted):
     class Impatient(Watcher):
-        def case_finished(self, row: Row) -> None:
+        def case_finished(self, row):
             super().case_finished(row)
             raise KeyboardInterrupt
 

@@ -1,9 +1,5 @@
 """One command runs the small set: every key model and architecture, inference and training."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import pytest
 from grids import Row, hold_nulls, said
 
@@ -27,12 +23,12 @@ Rows = list[Row]
     scope="module",
     params=[pytest.param(FEW, id="few"), pytest.param(SMALL, id="all", marks=pytest.mark.full)],
 )
-def models(request: pytest.FixtureRequest) -> Sequence[str]:
+def models(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def rows(models: Sequence[str], tmp_path_factory: pytest.TempPathFactory) -> Rows:
+def rows(models, tmp_path_factory):
     """The results of the one command, with as few steps as will do."""
     which = "--set small" if models == SMALL else " ".join(models)
     words = f"run {which} --mode both --hardware cpu --batch-sizes 1 --threads 1"

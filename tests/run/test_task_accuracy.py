@@ -1,11 +1,8 @@
 """In a worker: what a session's answers are worth against labels, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ import soundfile
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.protocols import Device, Job, Session
+from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.engines.shared.arrays import Inputs
@@ -29,20 +26,20 @@ IDS = InputSpec("ids", ("batch", 5), "int64", high=7)
 class Answering:
     """A session whose outputs a function of its inputs gives; it counts what it was fed."""
 
-    def __init__(self, case: Case, settings: JobSettings, answers: Answers) -> None:
+    def __init__(self, case, settings, answers):
         self._inputs = Inputs(Job(case, Device("cpu", "x"), settings), MonotonicClock())
         self._answers = answers
-        self.batches: list[int] = []
+        self.batches = []
 
-    def prepare(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
+    def prepare(self, case, seed=None):
         return self._inputs.arrays(case, seed)
 
-    def outputs(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         self.batches.append(len(next(iter(inputs.values()))))
         return self._answers(inputs)
 
 
-def asked(input_: InputSpec = X, batch: int = 4) -> Case:
+def asked(input_=X, batch=4):
     model = ModelSpec(
         "m", Family.VISION, Architecture.VISION, ("vision",), "", "tiny", "made:up", {},
         (input_,), 1,
@@ -50,20 +47,18 @@ def asked(input_: InputSpec = X, batch: int = 4) -> Case:
     return Case(model, Target("onnxruntime", "cpu"), "fp32", Shapes(batch))
 
 
-def told(
-    tmp_path: Path, answers: Answers, input_: InputSpec = X, accuracy: str = "auto", **arrays: Any
-) -> dict[str, Any]:
+def told(tmp_path, answers, input_=X, accuracy="auto", **arrays):
     path = tmp_path / "d.npz"
     np.savez(path, **arrays)
     settings = JobSettings(data=str(path), accuracy=accuracy)
     case = asked(input_)
     session = Answering(case, settings, answers)
-    answer = task_accuracy(cast("Session", session), case, settings)
+    answer = task_accuracy(session, case, settings)
     assert set(session.batches) <= {4}
     return answer
 
 
-def itself(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def itself(inputs):
     return {"scores": inputs["x"]}
 
 
@@ -135,13 +130,13 @@ def test_labelled_sound_is_counted_as_numpy_counts_it(tmp_path):
     settings = JobSettings(data=str(tmp_path), preprocessing=f"wave:{rate}")
     case = asked(InputSpec("wave", ("batch", samples), "float32"))
     session = Answering(case, settings, lambda fed: {"scores": np.abs(fed["wave"] @ basis)})
-    answer = task_accuracy(cast("Session", session), case, settings)
+    answer = task_accuracy(session, case, settings)
     assert answer["columns"]["accuracy_per_sample"] == right
     assert any(note.startswith("Sounds as wave:4000 says") for note in answer["notes"])
 
 
 def test_labels_that_are_no_tokens_of_the_model_are_refused(tmp_path):
-    def uniform(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def uniform(inputs):
         return {"y": np.zeros((4, 5, 7), np.float32)}
 
     ids = np.arange(20).reshape(4, 5) % 7
@@ -181,16 +176,16 @@ def test_what_has_no_accuracy_says_why(tmp_path):
     settings, case = JobSettings(data=str(path)), asked()
 
     class Drawing(Answering):
-        def prepare(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
+        def prepare(self, case, seed=None):
             return {"x": np.eye(4, dtype=np.float32)}
 
-    answer = task_accuracy(cast("Session", Drawing(case, settings, itself)), case, settings)
+    answer = task_accuracy(Drawing(case, settings, itself), case, settings)
     assert "onnxruntime draws its inputs by itself" in answer["why"]
     assert "columns" not in answer
 
     (tmp_path / "a.txt").write_text("some words")
     settings = JobSettings(data=str(tmp_path))
-    session = cast("Session", object())
+    session = object()
     assert task_accuracy(session, asked(), settings) == {"why": NO_LABELS}
 
     case, data = asked(), JobSettings(data="d.npz")

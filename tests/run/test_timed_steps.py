@@ -1,7 +1,5 @@
 """What timed steps leave, compared with outputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,14 +7,14 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.engines.shared.sketches import MOST_VALUES, places, sketch
 from accelbench.models.find import find
-from accelbench.run.verify.timed_steps import Sketches, refuse_other, tells
+from accelbench.run.verify.timed_steps import refuse_other, tells
 
 ANSWERED = Case(
     find("gpt2-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, prompt_tokens=8, new_tokens=4)
 )
 
 
-def answered(seed: int) -> Sketches:
+def answered(seed):
     draw = np.random.default_rng(seed)
     return sketch({"tokens": draw.integers(0, 99, (2, 4)), "logits": draw.standard_normal((2, 64))})
 

@@ -52,11 +52,11 @@ class Figures:
 class Torture:
     """One run, cut off and resumed until it is complete."""
 
-    def __init__(self, folder: Path, source: random.Random, figures: Figures) -> None:
+    def __init__(self, folder, source, figures):
         self.folder = folder
         self.temporary = Path(tempfile.mkdtemp(prefix="t"))  # short enough for sockets
         self.database = Database(folder / "t.duckdb")
-        self.announced: list[str] = []
+        self.announced = []
         self._source = source
         self._figures = figures
         script = {"real": True, "step_ns": 2_000_000, "load_ns": 1}
@@ -67,7 +67,7 @@ class Torture:
             "TMPDIR": str(self.temporary),
         }
 
-    def run(self, kills: int) -> None:
+    def run(self, kills):
         for _ in range(kills):
             over = self._live(killed=True)
             self.database.fill()
@@ -76,7 +76,7 @@ class Torture:
         self._live(killed=False)
         self.database.fill()
 
-    def _live(self, killed: bool) -> bool:
+    def _live(self, killed):
         """One life of a conductor; True where it came to the end of the plan."""
         journals = self.database.journals
         run_id = lifecycle.last_unfinished(journals) or self._begun()
@@ -100,14 +100,14 @@ class Torture:
             assert ended, "a conductor that nobody kills comes to its end"
         return ended
 
-    def _begun(self) -> str | None:
+    def _begun(self):
         """A run killed between its last word in the journal and its own end is complete."""
         for path in self.database.journals.glob("*.jsonl"):
             if any(fact.kind == RUN_STARTED for fact in read(path)):
                 return path.stem
         return None
 
-    def _kill(self, conductor: subprocess.Popen[str]) -> str:
+    def _kill(self, conductor):
         """Let it live for a random while, then kill it or one of its processes."""
         kind = "nobody: it had ended"
         try:
@@ -126,14 +126,14 @@ class Torture:
         self._figures.of[kind] += 1
         return kind
 
-    def judge(self) -> None:
+    def judge(self):
         """Everything announced is there once; everything planned is there; nothing else is left."""
         deadline = time.monotonic() + 10
         while any(self.temporary.iterdir()) and time.monotonic() < deadline:
             time.sleep(0.02)
         self.temporary.rmdir()
         figures = self._figures
-        stored: list[str] = []
+        stored = []
         for path in self.database.journals.glob("*.jsonl"):
             stored += [fact.id for fact in read(path) if fact.kind == RESULT]
         rows = self.database.results()
@@ -151,7 +151,7 @@ class Torture:
         assert sorted(stored) == sorted(filled)
 
 
-def tortured(base: Path, kills: int, seed: int) -> Figures:
+def tortured(base, kills, seed):
     source, figures = random.Random(seed), Figures()
     while figures.kills < kills:
         folder = base / str(figures.runs)
@@ -163,7 +163,7 @@ def tortured(base: Path, kills: int, seed: int) -> Figures:
     return figures
 
 
-def check(figures: Figures, kills: int) -> None:
+def check(figures, kills):
     assert figures.kills == kills
     assert figures.lost == 0
     assert figures.doubled == 0

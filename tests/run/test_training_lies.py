@@ -1,10 +1,6 @@
 """Training sessions that lie in the steps that are timed, each in a few lines; none is ok."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +10,6 @@ from lying_training import (
     BATCH,
     LAZY,
     MORE,
-    Lazy,
-    Step,
     Trainer,
     case_of,
     forward_only,
@@ -32,15 +26,15 @@ from accelbench.engines.pytorch.procedures.train import unmarked
 from accelbench.run.verify.training_steps import NO_PROBE
 
 
-def in_blocks(lazy: Lazy) -> Lie:
+def in_blocks(lazy):
     """After step 12 the last step of each block alone trains."""
     lie = Lie()
 
-    def sample(honest: Callable[..., Block], inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         lie.kept["left"] = n
         return honest(inputs, n, timing)
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         lie.kept["left"] -= 1
         if lie.kept["left"] <= 0 or lie.kept["steps"] <= 12:
@@ -52,11 +46,11 @@ def in_blocks(lazy: Lazy) -> Lie:
     return lie
 
 
-def replayed() -> Lie:
+def replayed():
     """A curve is learned by heart before anything is timed; after step 12 it is read out."""
     lie = Lie()
 
-    def sample(honest: Callable[..., Block], inputs: Any, n: int, timing: Timing) -> Block:
+    def sample(honest, inputs, n, timing):
         start = lie.kept.setdefault("steps", 0)
         lie.kept["steps"] += n
         if start < 12:
@@ -95,11 +89,11 @@ def test_steps_that_train_a_part_of_the_weights(name):
     assert measured(stepping(MORE[name], lambda number: number > 12))["reason"] == "wrong_steps"
 
 
-def alternating_halves() -> Lie:
+def alternating_halves():
     """Each step trains on half of the batch, in turns."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         if lie.kept["steps"] <= 12:
             return honest(inputs)
@@ -110,11 +104,11 @@ def alternating_halves() -> Lie:
     return lie
 
 
-def gradients_of_the_step_before() -> Lie:
+def gradients_of_the_step_before():
     """Every second step reports its loss and uses older gradients."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         train = honest.__self__
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         if lie.kept["steps"] <= 12 or lie.kept["steps"] % 2:
@@ -168,27 +162,23 @@ def test_all_steps_of_a_block_but_the_last(name):
     }
 
 
-def test_a_curve_that_was_learned_by_heart():
+def test_losses_and_batches_of_other_steps():
     assert measured(replayed())["reason"] == "wrong_steps"
 
-
-def test_the_loss_of_another_step_than_the_one_that_trained():
-    def halved(block: Block) -> Block:
+    def halved(block):
         return replace(block, losses=[loss / 2 for loss in block.losses])
 
     lie = Lie(sample=lambda honest, inputs, n, timing: halved(honest(inputs, n, timing)))
     assert measured(lie)["reason"] == "wrong_steps"
 
+    assert measured(Lie(), kind=OneBatch)["reason"] == "not_real"
+
 
 class OneBatch(Trainer):
     """Its loader gives the batch of seed 0 for every seed."""
 
-    def prepare(self, case: Any, seed: int | None = None) -> Any:
+    def prepare(self, case, seed=None):
         return super().prepare(case, 0)
-
-
-def test_a_loader_that_gives_one_batch_for_every_seed():
-    assert measured(Lie(), kind=OneBatch)["reason"] == "not_real"
 
 
 # -- what may be honest
@@ -210,7 +200,7 @@ def test_steps_that_overflow_change_nothing_and_are_no_lie():
     """fp16's scaler leaves out a step whose gradients are infinite, and counts it."""
     lie = Lie()
 
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+    def step(honest, inputs):
         train = honest.__self__
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         if lie.kept["steps"] == 1:
@@ -234,7 +224,7 @@ def test_a_preview_changes_nothing(precision):
         session = Here(Job(case, CPU, JobSettings(seed=3, threads=1)), Lie())
         assert isinstance(session, TrainingProbe)
         inputs = session.prepare(case)
-        losses: list[float] = []
+        losses = []
         for _ in range(5):
             foreseen = session.preview_step(inputs, 16, 1) if looks else None
             losses += session.sample(inputs, 1, Timing.EACH).losses
@@ -261,10 +251,10 @@ def test_of_a_large_model_the_loss_alone_is_foreseen(monkeypatch):
 
 
 def test_looking_at_weights_takes_a_hundredth_of_the_time():
-    asked: list[int] = []
+    asked = []
 
     class Slow(Trainer):
-        def weight_values(self, most: int, draw: int) -> Any:
+        def weight_values(self, most, draw):
             asked.append(WORLD.clock.time_ns)
             WORLD.clock.advance(50_000_000)
             return super().weight_values(most, draw)
@@ -272,3 +262,13 @@ def test_looking_at_weights_takes_a_hundredth_of_the_time():
     found = measured(Lie(), iterations=300, kind=Slow)
     assert found["steps_verified"] == "ok"
     assert len(asked) < 12
+
+
+def cast_to_bf16(honest, inputs):
+    with torch.autocast("cpu", torch.bfloat16):
+        return honest(inputs)
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "sgd"}], ids=str)
+def test_products_in_bf16_in_timed_steps_are_not_fp32(options):
+    assert measured(Lie(step=cast_to_bf16), case_of(**options))["reason"] == "wrong_steps"

@@ -1,12 +1,7 @@
 """Verification: outputs against the reference's, in real workers."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
@@ -22,7 +17,6 @@ from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.verify.verdicts import Verdict
 from accelbench.run.verify.verification import Verifications
 
 TOLD = {"error": 0.01, "tolerance": 0.5, "errors": {"y": 0.01}, "wrong": "", "telling": True}
@@ -34,16 +28,16 @@ class Pretending(ScriptedRuntime):
     info = replace(ScriptedRuntime.info, provenance=Provenance.MEASURED)
 
 
-def case_of(precision: str = "bf16", batch: int = 1, **options: Any) -> Case:
+def case_of(precision="bf16", batch=1, **options):
     target = Target("pytorch", "cpu")
     return Case(models("bert-tiny")[0], target, precision, Shapes(batch, 16), options=options)
 
 
-def planned_of(*args: Any, device: Device = CPU, **kwargs: Any) -> Planned:
+def planned_of(*args, device=CPU, **kwargs):
     return Planned(case_of(*args, **kwargs), device)
 
 
-def judged(**changed: Any) -> Verdict:
+def judged(**changed):
     return Verifications().judge(planned_of(), {**TOLD, **changed})
 
 
@@ -92,7 +86,7 @@ def test_a_verdict_is_of_one_batch_precision_and_device():
 
     cells, first, second = Verifications(), Device("cuda", "a", 0), Device("cuda", "b", 1)
     cells.judge(planned_of(device=first), TOLD)
-    context: Any = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
+    context = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     assert cells.known(context, planned_of(device=first)) is not None
     assert cells.known(context, planned_of(device=second)) is None
 
@@ -108,9 +102,9 @@ def test_what_is_wrong_at_one_batch_is_tried_at_no_other_unless_each_is_another_
     assert cells.known(context, planned_of(batch=8)) is None
 
 
-def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[str, Any]], Watcher]:
+def run_of(folder, *cases, **settings):
     watcher = Watcher()
-    phases: list[str] = []
+    phases = []
     watcher._on_progress = lambda progress: phases.append(progress.phase)
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
     planned = PlannedRun(

@@ -1,12 +1,8 @@
 """The rules of verification at their limits: what is just allowed, and what just is not."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +40,6 @@ from accelbench.run.verify.reference import (
     reference_of,
 )
 from accelbench.run.verify.self_check import (
-    SelfCheck,
     _has_telling_weights,
     other_seed,
     right_seed,
@@ -90,7 +85,7 @@ class Here:
 
     phases = ("step",)
 
-    def stepped(self, most: int) -> Mapping[str, Any]:
+    def stepped(self, most):
         return {}
 
 
@@ -99,22 +94,20 @@ class Afar(Here):
 
     host_memory = None
 
-    def cpu_seconds(self) -> float:
+    def cpu_seconds(self):
         return 0.0
 
 
 class Waiting(UnseenSteps):
     """Steps of 10 ms, whose outputs are there after so many milliseconds, question by question."""
 
-    def __init__(
-        self, session: Here, waits: list[float], beside: list[float], again: float = 0.0
-    ) -> None:
+    def __init__(self, session, waits, beside, again=0.0):
         super().__init__(session, VirtualClock(), None, 1e6, SimpleNamespace())
         self._left = list(zip(waits, beside, strict=True))
         self._later = again
         self.left(None)
 
-    def left(self, inputs: Any) -> Any:
+    def left(self, inputs):
         wait, beside = self._left.pop(0)
         self._waits.append(wait * 1e6)
         self._again.append(self._later * 1e6)
@@ -159,7 +152,7 @@ def test_of_what_questions_take_beside_steps_the_least_counts():
 
 @pytest.mark.parametrize(("said_ns", "most"), [(LONG_NS, 5), (LONG_NS + 1, 1)])
 def test_of_short_steps_any_of_five_is_looked_at(said_ns, most):
-    session: Any = Here()
+    session = Here()
     unseen = UnseenSteps(session, VirtualClock(), None, said_ns, SimpleNamespace())
     assert unseen._most == (1, most)
 
@@ -182,14 +175,14 @@ def test_what_steps_left_is_compared_by_shape_and_precision():
 
 
 def test_a_short_request_is_stepped_with_inputs_of_its_own_and_asked_for_once_more():
-    asked: list[Any] = []
+    asked = []
 
-    def outputs(inputs: int) -> Mapping[str, Any]:
+    def outputs(inputs):
         draw = np.random.default_rng(inputs)
         return {"logits": draw.standard_normal((2, 64)).astype(np.float32)}
 
-    session: Any = SimpleNamespace(prepare=lambda case, seed: seed, outputs=outputs)
-    unseen: Any = SimpleNamespace(
+    session = SimpleNamespace(prepare=lambda case, seed: seed, outputs=outputs)
+    unseen = SimpleNamespace(
         left=lambda inputs: asked.append(inputs) or sketch(outputs(inputs)),
         refuse_recomputed=lambda right: asked.append("recomputed"),
     )
@@ -208,18 +201,18 @@ def test_a_short_request_is_stepped_with_inputs_of_its_own_and_asked_for_once_mo
 class Answers:
     """A session that gives what is written down, question by question."""
 
-    def __init__(self, *outputs: Any) -> None:
+    def __init__(self, *outputs):
         self._outputs = list(outputs)
 
-    def prepare(self, case: Case, seed: int | None = None) -> None:
+    def prepare(self, case, seed=None):
         return None
 
-    def outputs(self, inputs: None) -> Mapping[str, Any]:
+    def outputs(self, inputs):
         return {"y": np.asarray(self._outputs.pop(0))}
 
 
-def checked(*outputs: Any, left: Any = None) -> SelfCheck:
-    session: Any = Answers(*outputs)
+def checked(*outputs, left=None):
+    session = Answers(*outputs)
     return self_check(session, CASE, left=left)
 
 
@@ -235,20 +228,20 @@ def test_what_outputs_tell_of_inputs_and_weights():
     assert checked([1.0], [1.0], [2.0]).verdict == "ok"
 
     left = sketch({"y": np.array([[1.0, 2.0]])})
-    session: Any = Answers([1.0, 2.0], [1.0, 2.0], [3.0, 4.0])
+    session = Answers([1.0, 2.0], [1.0, 2.0], [3.0, 4.0])
     self_check(session, CASE, left=left)
     assert not session._outputs  # asked three times
     with pytest.raises(IndexError):
         checked([1.0, 2.0], [3.0, 4.0], left=left)
 
     glance = Glance("far", sketch({"y": np.ones(3)}))
-    session: Any = SimpleNamespace(prepare=lambda case, seed=0: seed, glance=lambda *_: glance)
+    session = SimpleNamespace(prepare=lambda case, seed=0: seed, glance=lambda *_: glance)
     assert self_check(session, CASE).outputs_digest == "far"
     row = InputSpec("x", ("batch", 2), row=(1.0, 2.0))
-    session: Any = Answers([1.0], [1.0])
+    session = Answers([1.0], [1.0])
     found = self_check(session, replace(CASE, model=replace(CASE.model, inputs=(row,))))
     assert found.inputs_matter is None
-    session: Any = Unrepeatable([1.0], [2.0], [1.5], [1.0], [2.0], [1.5])
+    session = Unrepeatable([1.0], [2.0], [1.5], [1.0], [2.0], [1.5])
     assert self_check(session, CASE).inputs_matter is None
 
 
@@ -261,7 +254,7 @@ class Unrepeatable(Answers):
     """One that promises the same draws, and draws others."""
 
     @contextmanager
-    def same_draws(self) -> Iterator[None]:
+    def same_draws(self):
         yield
 
 
@@ -277,8 +270,8 @@ class Unrepeatable(Answers):
 def test_weights_of_an_owners_module_must_matter_only_to_numbers(
     is_own, parameters, output, telling
 ):
-    case: Any = SimpleNamespace(model=SimpleNamespace(is_own=is_own, parameters=parameters))
-    first: Any = SimpleNamespace(outputs={"y": output})
+    case = SimpleNamespace(model=SimpleNamespace(is_own=is_own, parameters=parameters))
+    first = SimpleNamespace(outputs={"y": output})
     assert _has_telling_weights(case, first) is telling
 
 
@@ -298,15 +291,13 @@ def test_what_a_precision_may_cost(precision, most, least):
         assert agree({"y": moved}, right, other, precision).ok is ok
 
 
-def test_pairs_are_joined_only_if_the_reference_has_an_axis_less():
+def test_pairs_and_shapes_that_depend_on_inputs():
     right = (NOISE + 1j * OTHER)[:, :2]
     flat = np.ones((4, 2), np.float32)
     found = agree({"y": flat}, pick({"y": right}, 0), pick({"y": 2 * right}, 0), "fp32")
     assert not found.wrong  # two numbers of their own, and no pair
     assert not found.ok
 
-
-def test_an_output_whose_shape_depends_on_the_inputs_is_moved_as_a_whole():
     right, other = pick({"y": NOISE}, 0), pick({"y": OTHER[:2]}, 0)
     assert agree({"y": NOISE * (1 + 1e-4)}, right, other, "fp32").ok
 
@@ -314,7 +305,7 @@ def test_an_output_whose_shape_depends_on_the_inputs_is_moved_as_a_whole():
 # -- where the work ran
 
 
-def test_shares_may_miss_a_hundredth_and_names_are_no_blanks():
+def test_shares_names_and_what_a_fallback_left():
     for share, reason in ((0.991, ""), (0.98, "bad_evidence")):
         evidence = {"devices": ["cuda:0"], "shares": {"cuda:0": share}}
         if not reason:
@@ -326,8 +317,6 @@ def test_shares_may_miss_a_hundredth_and_names_are_no_blanks():
     with refusal("no_proof"):
         proved({"devices": [" "]}, "cuda:0")
 
-
-def test_a_fallback_names_what_the_cpu_was_left():
     evidence = {"devices": ["cpu:0"], "details": {"left_to_the_cpu": "3 of 5 nodes"}}
     with pytest.raises(CaseError, match="3 of 5 nodes"):
         proved(evidence, "cuda:0")
@@ -438,27 +427,27 @@ class Trained:
 
     phases = ("step",)
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.weights = {"a": 0.0, "b": 0.0}
 
-    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+    def weight_values(self, most, draw):
         return {name: np.array([value]) for name, value in self.weights.items()}
 
-    def preview_step(self, inputs: Any, most: int, draw: int) -> None:
+    def preview_step(self, inputs, most, draw):
         return None
 
 
-def training(**options: Any) -> tuple[TrainingSteps, Trained]:
-    session: Any = Trained()
+def training(**options):
+    session = Trained()
     case = replace(CASE, mode=Mode.TRAINING, options=options)
     return TrainingSteps(session, case, VirtualClock()), session
 
 
-def move(session: Trained) -> None:
+def move(session):
     session.weights = {name: value + 1.0 for name, value in session.weights.items()}
 
 
-def trained(steps: int) -> Block:
+def trained(steps):
     return Block(steps, Timing.EACH, {"step": [1] * steps}, losses=[1.0] * steps)
 
 
@@ -518,7 +507,7 @@ def test_a_prediction_is_of_one_step_with_a_loss(count, losses, known):
     steps.note(trained(1))
     session.preview_step = lambda *_: StepPreview(1.0)
     block = replace(trained(count), losses=losses)
-    asked: Any = SimpleNamespace(sample_some=lambda *_: move(session) or block)
+    asked = SimpleNamespace(sample_some=lambda *_: move(session) or block)
     assert steps._refuse_other_steps(asked, CPU, [], 1e6) is known
 
 
@@ -537,7 +526,7 @@ def test_a_scaler_explains_as_many_steps_as_it_has_skipped(skipped, explained):
 
 def test_launches_are_compared_by_case_and_device_and_keep_their_warnings():
     repeats = Repeats()
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"case_id": case, "device_fingerprint": device, "launch": 0, "outputs_digest": digest}
         for case, device, digest in [("a", "x", "1"), ("a", "y", "2"), ("b", "x", "3")]
     ]
@@ -575,14 +564,14 @@ def test_what_is_not_asked_again():
     case = replace(CASE, precision="bf16")
     first, second = (Planned(case, Device("cuda", "g", ordinal)) for ordinal in range(2))
     held.judge(first, {**ANSWER, "error": 0.9, "errors": {"y": 0.9}})
-    anything: Any = context
+    anything = context
     assert held.known(anything, first) is not None
     assert held.known(anything, second) is None
 
-    context: Any = SimpleNamespace(settings=RunSettings(run_id="x", verify="off"), runtimes={})
+    context = SimpleNamespace(settings=RunSettings(run_id="x", verify="off"), runtimes={})
     planned = Planned(replace(CASE, precision="bf16"), CPU)
     assert Verifications().known(context, planned) == Verdict(NOT_DONE, NOT_ASKED_FOR)
-    context: Any = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
+    context = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     training = replace(CASE, precision="bf16", mode=Mode.TRAINING)
     verdict = Verifications().known(context, Planned(training, CPU))
     assert "losses" in verdict.why
@@ -594,18 +583,18 @@ def test_what_is_not_asked_again():
     assert reference_of(replace(CASE, options={"optimizer": "sgd"})).options == {"optimizer": "sgd"}
 
     graph = SimpleNamespace(format=reference.FileFormat.ONNX)
-    case: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={"opset": "converted"})
+    case = SimpleNamespace(model=SimpleNamespace(graph=graph), options={"opset": "converted"})
     assert otherwise(case, NoReferenceError("x", "operator")) is None  # it is converted already
     assert otherwise(CASE, NoReferenceError("x", "operator")) is None
     (spec,) = models("bert-tiny")
-    file: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={}, spec=spec)
+    file = SimpleNamespace(model=SimpleNamespace(graph=graph), options={}, spec=spec)
     assert otherwise(file, NoReferenceError("it would not fit", "memory")) is None
 
 
 # -- the reference
 
 
-def context_of(**changed: Any) -> Any:
+def context_of(**changed):
     runtime = SimpleNamespace(supports=lambda case, device: SimpleNamespace(ok=True))
     settings = SimpleNamespace(verify="auto", timeout=600.0, threads=1, weights="random")
     plain = {

@@ -1,12 +1,8 @@
 """Weights that memory does not hold: on the disk where nothing is timed, and nowhere else."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
@@ -28,7 +24,7 @@ from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
 MB = 2**20
 
 
-def case_of(precision: str = "bf16", runtime: str = "pytorch", mode: Mode = Mode.INFERENCE) -> Case:
+def case_of(precision="bf16", runtime="pytorch", mode=Mode.INFERENCE):
     return Case(models("bert-tiny")[0], Target(runtime, "cpu"), precision, Shapes(1, 16), mode=mode)
 
 
@@ -36,13 +32,13 @@ HEAVY = weights_bytes(case_of())
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 @pytest.fixture
-def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def little_memory(monkeypatch):
     """Room for the model in bf16 (16.5 MiB by estimate), and none for it in fp32 (24.9)."""
     monkeypatch.setattr(run_forecast, "free", lambda _: 20 * MB)
 
@@ -74,7 +70,7 @@ def test_a_disk_without_room_takes_nothing(monkeypatch):
     assert memory_guard._disk_free(Path("/not/there/yet")) == 2 * HEAVY
 
 
-def run_of(folder: Path, case: Case, **settings: Any) -> Mapping[str, Any]:
+def run_of(folder, case, **settings):
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
     runtimes = {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()}
     planned = PlannedRun(

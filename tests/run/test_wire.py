@@ -1,7 +1,5 @@
 """Frames over a local socket: whole, once, and only from our own."""
 
-from __future__ import annotations
-
 import json
 import math
 import socket
@@ -23,12 +21,12 @@ from accelbench.run.process.wire import (
 )
 
 
-def pair() -> tuple[socket.socket, Channel]:
+def pair():
     ours, theirs = socket.socketpair()
     return ours, Channel(theirs)
 
 
-def frame(message: object) -> bytes:
+def frame(message):
     data = json.dumps(message).encode()
     return struct.pack("!I", len(data)) + data
 
@@ -111,7 +109,7 @@ def test_a_peer_that_is_gone_is_told_from_one_that_is_silent():
 
 
 @pytest.fixture
-def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Switchboard:
+def board(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = Switchboard(Path())  # relative: pytest's folders can be longer than a socket's path
     monkeypatch.setenv(ADDRESS_VARIABLE, made.address)

@@ -1,11 +1,8 @@
 """The cache: whole or not there, whoever makes, kills, breaks or clears."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
-from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
@@ -20,17 +17,17 @@ LONG_AGO = 2 * 3600
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
+def cache(tmp_path):
     return Cache(tmp_path, cap=2**20)
 
 
-def fill(folder: Path, key: str, size: int = 10) -> None:
+def fill(folder, key, size=10):
     (folder / "model.onnx").write_bytes(b"x" * size)
     tensor = Tensor("a", "a", "float32", ("batch", 3))
     Manifest(key, "onnx", "m", "model.onnx", (tensor,), (tensor,), None, "d").save(folder)
 
 
-def make(cache: Cache, key: str, size: int = 10, idle: float = 0) -> Path:
+def make(cache, key, size=10, idle=0):
     with cache.making(key) as folder:
         fill(folder, key, size)
     kept = cache.folder / key
@@ -39,7 +36,7 @@ def make(cache: Cache, key: str, size: int = 10, idle: float = 0) -> Path:
     return kept
 
 
-def names(cache: Cache) -> set[str]:
+def names(cache):
     return {path.name for path in cache.folder.iterdir()}
 
 
@@ -53,7 +50,7 @@ def test_what_is_made_is_found_and_nothing_else_is_left(cache):
 
 
 def test_what_fails_is_not_kept(cache):
-    def fail(folder: Path) -> None:
+    def fail(folder):
         fill(folder, "k")
         raise RuntimeError("stop")
 
@@ -73,7 +70,7 @@ def test_half_of_it_is_never_found(cache):
 def test_two_at_once_both_succeed_and_one_is_kept(cache):
     barrier, failed = Barrier(2), []
 
-    def work(size: int) -> None:
+    def work(size):
         try:
             with cache.making("k") as folder:
                 barrier.wait(timeout=30)
@@ -149,21 +146,19 @@ def test_what_a_killed_process_left_goes_and_what_is_being_written_stays(cache):
     assert names(cache) == {"k", f"{caches._HALF_MADE}alive"}
 
 
-def test_clearing_counts_bytes_and_leaves_nothing(cache):
+def test_workarounds_are_remembered(cache):
+    assert cache.remembered("cell") is None
+    for names_ in ((), ("fixed_batch", "eager_attention")):
+        cache.remember("cell", names_)
+        assert cache.remembered("cell") == names_
+    assert cache.remembered("another") is None
+
     make(cache, "k", 1000)
     cache.remember("cell", ["fixed_batch"])
     assert cache.clear() > 1000
     assert cache.find("k") is None
     assert cache.remembered("cell") is None
     assert cache.clear() == 0
-
-
-def test_workarounds_are_remembered_in_order(cache):
-    assert cache.remembered("cell") is None
-    for names_ in ((), ("fixed_batch", "eager_attention")):
-        cache.remember("cell", names_)
-        assert cache.remembered("cell") == names_
-    assert cache.remembered("another") is None
 
 
 @pytest.mark.parametrize(

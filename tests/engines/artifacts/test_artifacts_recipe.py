@@ -1,7 +1,5 @@
 """Keys: another artefact has another one, and the same has the same. Manifests come back."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 
@@ -17,7 +15,7 @@ from accelbench.models.find import find
 from accelbench.models.inputs import settle
 
 
-def recipe(model: str = "bert-tiny", batch: int = 1, static: bool = False, **more: int) -> Recipe:
+def recipe(model="bert-tiny", batch=1, static=False, **more):
     spec = find(model)
     shapes = settle(spec, Shapes(batch, **more))
     return Recipe(
@@ -28,7 +26,7 @@ def recipe(model: str = "bert-tiny", batch: int = 1, static: bool = False, **mor
 BASE = recipe()
 
 
-def in_format(kind: str) -> Recipe:
+def in_format(kind):
     return replace(BASE, wanted=ArtifactFormat(kind))
 
 
@@ -49,7 +47,7 @@ def test_what_makes_another_artefact_has_another_key(other):
     assert other.key != BASE.key
 
 
-def test_what_makes_the_same_artefact_has_the_same_key():
+def test_what_is_in_a_key():
     same = [
         recipe(batch=8),  # any batch fits
         replace(BASE, case=replace(BASE.case, target=Target("openvino", "openvino"))),
@@ -62,8 +60,6 @@ def test_what_makes_the_same_artefact_has_the_same_key():
     both = ("eager_attention", "no_packed_sequences")
     assert replace(BASE, workarounds=both).key == replace(BASE, workarounds=both[::-1]).key
 
-
-def test_a_fixed_batch_is_part_of_the_key():
     assert recipe(batch=1, static=True).key != recipe(batch=8, static=True).key
     fixed = replace(BASE, workarounds=("fixed_batch",))
     assert fixed.static

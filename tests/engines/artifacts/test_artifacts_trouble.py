@@ -1,12 +1,9 @@
 """Trouble with where artefacts are kept is told as such, and not as the model's."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -24,7 +21,7 @@ from accelbench.models.find import find
 CASE = Case(find("resnet-tiny"), Target("onnxruntime", "cpu"), "fp32", Shapes(1, image=64))
 
 
-def raised(cache: Cache, kind: str = "onnx") -> CaseError:
+def raised(cache, kind="onnx"):
     with pytest.raises(CaseError) as error:
         make(Recipe(CASE, ArtifactFormat(kind)), cache)
     return error.value
@@ -41,7 +38,7 @@ def test_a_cache_that_is_a_file_cannot_be_written(tmp_path):
 def test_a_folder_that_may_not_be_written_is_said_to_be_so(tmp_path, monkeypatch):
     """Root may write everywhere, so the refusal is made up."""
 
-    def refused(*_: Any, **__: Any) -> None:
+    def refused(*_, **__):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tmp_path))
 
     monkeypatch.setattr(tempfile, "mkdtemp", refused)
@@ -51,7 +48,7 @@ def test_a_folder_that_may_not_be_written_is_said_to_be_so(tmp_path, monkeypatch
 def test_a_full_disk_is_no_failed_export(tmp_path, monkeypatch):
     import torch
 
-    def full(*_: Any, **__: Any) -> None:
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path))
 
     monkeypatch.setattr(torch.onnx, "export", full)
@@ -61,7 +58,7 @@ def test_a_full_disk_is_no_failed_export(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_no_failed_conversion(tmp_path, monkeypatch):
-    def full(*_: Any) -> None:
+    def full(*_):
         raise RuntimeError("serialize: No space left on device")
 
     monkeypatch.setattr(making, "_converted", full)

@@ -1,7 +1,5 @@
 """Weights beside a graph: in one file, each once, whatever files they were in before."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -39,7 +37,7 @@ VALUES = {
 }
 
 
-def test_scattered_weights_are_joined_in_one_file(tmp_path):
+def test_weights_lie_in_one_file_by_pages(tmp_path):
     model = _scattered(tmp_path, VALUES)
     gather(model, tmp_path / "model.onnx", "model.data")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.data", "model.onnx"]
@@ -49,8 +47,6 @@ def test_scattered_weights_are_joined_in_one_file(tmp_path):
     for name, value in VALUES.items():
         np.testing.assert_array_equal(found[name], value)
 
-
-def test_each_tensor_begins_on_a_page(tmp_path):
     model = _scattered(tmp_path, VALUES)
     gather(model, tmp_path / "model.onnx", "model.data")
     again = onnx.load(str(tmp_path / "model.onnx"), load_external_data=False)
@@ -61,10 +57,7 @@ def test_each_tensor_begins_on_a_page(tmp_path):
 
 def test_what_is_in_the_graph_leaves_it_where_it_is_large(tmp_path):
     model = _scattered(tmp_path, VALUES)
-    inline = {
-        "small": np.zeros(2, dtype=np.float32),
-        "big": np.full(SMALLEST, 3, dtype=np.float32),
-    }
+    inline = {"small": np.zeros(2, dtype=np.float32), "big": np.full(SMALLEST, 3, dtype=np.float32)}
     model.graph.initializer.extend(
         numpy_helper.from_array(value, name) for name, value in inline.items()
     )

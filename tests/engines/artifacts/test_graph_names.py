@@ -1,7 +1,5 @@
 """Graphs that tools have named their own way are opened, optimised, and the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnxruntime
@@ -17,22 +15,21 @@ from artifact_makers import by_engine, by_torch, case_of, made
 from kept_artefacts import kept_artefacts
 
 
-def graph_of(nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray]) -> onnx.ModelProto:
+def graph_of(nodes, constants):
     value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in ("x", "y")]
     kept = [numpy_helper.from_array(v, name) for name, v in constants.items()]
     graph = helper.make_graph(nodes, "g", value[:1], value[1:], kept)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
 
-def run(model: onnx.ModelProto) -> np.ndarray:
+def run(model):
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    found: np.ndarray = session.run(None, {"x": np.arange(4, dtype=np.float32)})[0]
-    return found
+    return session.run(None, {"x": np.arange(4, dtype=np.float32)})[0]
 
 
-def test_what_is_written_twice_is_kept_once():
+def test_constants_are_kept_once():
     cast = helper.make_node("Cast", ["x"], ["c"], name="same", to=TensorProto.FLOAT)
     total = helper.make_node("Add", ["c", "c"], ["y"])
     model = graph_of([cast, cast, total], {})
@@ -42,8 +39,6 @@ def test_what_is_written_twice_is_kept_once():
     np.testing.assert_array_equal(run(model), [0, 2, 4, 6])
     assert once(model) == 0
 
-
-def test_constants_are_renamed_for_whoever_reads_them_branches_too():
     branch = [
         helper.make_graph([helper.make_node(op, ["x", "k"], [op])], op, [], [
             helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])
@@ -56,9 +51,7 @@ def test_constants_are_renamed_for_whoever_reads_them_branches_too():
     assert {one.name for one in model.graph.initializer} == {"c_kept", "k_kept"}
     np.testing.assert_array_equal(run(model), [0, 3, 6, 9])
 
-
-def test_a_graph_that_was_folded_is_folded_again():
-    """For one batch size ONNX Runtime writes names of its own, which it would make again."""
+    # For one batch size ONNX Runtime writes names of its own, which it would make again.
     # At one item products become Gemm, with the shapes that it names; at two they do not.
     case = case_of("bert-tiny", batch=1)
     kept = make(Recipe(case, ArtifactFormat("onnx-fp16", static=True)), kept_artefacts())

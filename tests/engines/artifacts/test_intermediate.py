@@ -1,11 +1,7 @@
 """What OpenVINO's graphs are made of: quantised by nncf, in a process whose words are shown."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +31,7 @@ np.save(sys.argv[2], model(given)[0])
 """
 
 
-def computed(model: Path, into: Path) -> Any:
+def computed(model, into):
     """The first output of a model."""
     line = [sys.executable, "-c", COMPUTE, str(model), str(into)]
     subprocess.run(line, check=True, timeout=120)
@@ -52,7 +48,7 @@ def test_quantising_draws_no_bars(capfd):
 
 
 def test_what_nncf_cannot_do_is_said_with_its_cause(capfd, monkeypatch):
-    def broken(*_: object, **__: object) -> None:
+    def broken(*_, **__):
         print("Statistics collection 100%")
         raise RuntimeError("Exception from src/x.cpp:1:\nno such shape")
 

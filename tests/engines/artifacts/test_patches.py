@@ -1,7 +1,5 @@
 """What replaces a library's code computes what the library computes, and is undone."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from transformers import masking_utils
@@ -19,11 +17,11 @@ from accelbench.engines.artifacts.exporting import (
 )
 
 
-def scanned(length: int, seed: int = 0) -> dict[str, torch.Tensor]:
+def scanned(length, seed=0):
     draw = torch.Generator().manual_seed(seed)
     batch, wide, state = 2, 6, 4
 
-    def normal(*shape: int) -> torch.Tensor:
+    def normal(*shape):
         return torch.randn(*shape, generator=draw)
 
     return {
@@ -56,7 +54,7 @@ def test_the_scan_does_without_what_may_be_missing(without):
     torch.testing.assert_close(selective_scan(**fed), theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_doubling_is_the_recurrence():
+def test_products_are_those_they_stand_for():
     draw = torch.Generator().manual_seed(3)
     decay, step = (torch.rand(2, 3, 11, 4, generator=draw, dtype=torch.float64) for _ in "ab")
     read = torch.rand(2, 11, 4, generator=draw, dtype=torch.float64)
@@ -66,21 +64,19 @@ def test_doubling_is_the_recurrence():
         rows.append((state * read[:, None, i]).sum(-1))
     torch.testing.assert_close(doubled(decay, step, read), torch.stack(rows, 2))
 
-
-@pytest.mark.parametrize("size", [(64, 64), (30, 64), (64, 30), (33, 57), (100, 7), (1, 99)])
-@pytest.mark.parametrize("grid", [(8, 8), (8, 16), (15, 9)])
-def test_unpadding_is_transformers_own(size, grid):
-    tensor = torch.arange(2.0 * grid[0] * grid[1]).reshape(2, *grid)
-    assert torch.equal(unpadded(tensor, size), modeling_llava_next.unpad_image(tensor, size))
-
-
-def test_a_product_is_the_einsum_that_it_stands_for():
     draw = torch.Generator().manual_seed(1)
     rows, texts = torch.randn(3, 8, generator=draw), torch.randn(3, 5, 8, generator=draw)
     einsum = contracted(torch.einsum)
     sums = torch.einsum("bd,bkd->bk", rows, texts)
     torch.testing.assert_close(einsum("bd,bkd->bk", rows, texts), sums)
     assert torch.equal(einsum("bd,bkd->b", rows, texts), torch.einsum("bd,bkd->b", rows, texts))
+
+
+@pytest.mark.parametrize("size", [(64, 64), (30, 64), (64, 30), (33, 57), (100, 7), (1, 99)])
+@pytest.mark.parametrize("grid", [(8, 8), (8, 16), (15, 9)])
+def test_unpadding_is_transformers_own(size, grid):
+    tensor = torch.arange(2.0 * grid[0] * grid[1]).reshape(2, *grid)
+    assert torch.equal(unpadded(tensor, size), modeling_llava_next.unpad_image(tensor, size))
 
 
 @pytest.mark.parametrize("shape", [(6,), (5, 6)])
@@ -129,7 +125,7 @@ def test_patches_are_undone_whatever_happens():
     before = [getattr(owner, name) for owner, name, _ in places]
     workarounds = [name for _, _, name in places] + ["fixed_batch"]
 
-    def fail() -> None:
+    def fail():
         now = [getattr(owner, name) for owner, name, _ in places]
         assert not any(one is other for one, other in zip(now, before, strict=True))
         raise RuntimeError("the export fails")

@@ -1,9 +1,5 @@
 """Quantising: calibrated with seeded inputs of its own; masks softened; sizes left alone."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import onnx
 import pytest
@@ -21,7 +17,7 @@ from kept_artefacts import kept_artefacts
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
-def model_of(nodes: list[Any], constants: dict[str, Any], shape: list[int] | None = None) -> Any:
+def model_of(nodes, constants, shape=None):
     """x goes in and y comes out."""
     graph = helper.make_graph(
         nodes,
@@ -34,7 +30,7 @@ def model_of(nodes: list[Any], constants: dict[str, Any], shape: list[int] | Non
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
-def constants_of(model: Any) -> dict[str, Any]:
+def constants_of(model):
     return {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
 
 
@@ -171,7 +167,7 @@ def test_folding_computes_what_depends_on_nothing(tmp_path):
     assert (tmp_path / "out.data").stat().st_size >= 4800
 
 
-def recipe(model: str = "resnet-tiny", seed: int = 0, kind: str = "onnx-int8") -> Recipe:
+def recipe(model="resnet-tiny", seed=0, kind="onnx-int8"):
     return Recipe(case_of(model), ArtifactFormat(kind), seed=seed)
 
 
@@ -191,9 +187,17 @@ def test_calibration_is_seeded_and_never_with_what_is_measured():
     assert usual[3] not in unlucky
 
 
-def test_a_fixed_batch_is_calibrated_at_that_batch():
+def test_a_batch_and_bits_of_quantising():
     batch = next(calibration(recipe(), made("resnet-tiny", static=True).manifest))
     assert batch["pixel_values"].shape[0] == 2
+
+    kept = made("resnet-tiny", "onnx-int8")
+    model = onnx.load(str(kept.folder / kept.manifest.file))
+    tensors = constants_of(model).values()
+    int8 = sum(one.size for one in tensors if one.dtype == np.int8)
+    floats = sum(one.size for one in tensors if one.dtype == np.float32)
+    assert int8 > 0.9 * case_of("resnet-tiny").model.parameters
+    assert floats < 0.05 * int8
 
 
 @pytest.mark.parametrize(
@@ -223,16 +227,6 @@ def test_a_quantised_model_is_near_its_own_and_says_how_it_was_made(model, kind,
     assert not left
 
 
-def test_weights_are_in_eight_bits():
-    kept = made("resnet-tiny", "onnx-int8")
-    model = onnx.load(str(kept.folder / kept.manifest.file))
-    tensors = constants_of(model).values()
-    int8 = sum(one.size for one in tensors if one.dtype == np.int8)
-    floats = sum(one.size for one in tensors if one.dtype == np.float32)
-    assert int8 > 0.9 * case_of("resnet-tiny").model.parameters
-    assert floats < 0.05 * int8
-
-
 def test_half_precision_keeps_its_doors_in_fp32():
     kept = made("resnet-tiny", "onnx-fp16")
     model = onnx.load(str(kept.folder / kept.manifest.file))
@@ -246,7 +240,7 @@ def test_half_precision_keeps_its_doors_in_fp32():
 
 
 def test_a_tool_that_fails_is_an_error_of_the_case(monkeypatch):
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise ValueError("this graph is too strange\nat length")
 
     monkeypatch.setattr(quantising, "fold", fail)

@@ -1,7 +1,5 @@
 """A graph for one batch, in which no size is left to be computed."""
 
-from __future__ import annotations
-
 import onnx
 import onnxruntime
 import pytest

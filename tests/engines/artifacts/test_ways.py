@@ -1,7 +1,5 @@
 """Models whose way depends on the values of their inputs are found; others are exported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +10,7 @@ import torch
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import ArtifactFormat
-from accelbench.engines.artifacts.exporting import Inputs, ValueDependence, find_value_dependence
+from accelbench.engines.artifacts.exporting import find_value_dependence
 from accelbench.engines.artifacts.make import make
 from accelbench.engines.artifacts.recipe import Recipe
 from accelbench.models.code_models.loading import code_word
@@ -25,37 +23,37 @@ _Forward = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
 class _Model(torch.nn.Module):
-    def __init__(self, forward: _Forward) -> None:
+    def __init__(self, forward):
         super().__init__()
         self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
         self.last = 0.0
         self._forward = forward
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x):
         return self._forward(self, x)
 
 
-def _draw(number: int) -> Inputs:
+def _draw(number):
     return {"x": torch.randn(3, 4, generator=torch.Generator().manual_seed(number))}
 
 
-def _dependence(forward: _Forward) -> ValueDependence:
+def _dependence(forward):
     module = _Model(forward).eval()
     return find_value_dependence(lambda fed: module(**fed), module, _draw)
 
 
-def _selected(model: Any, x: torch.Tensor) -> torch.Tensor:
+def _selected(model, x):
     one, other = model.a(x), model.b(x)
     return torch.relu(one if bool(x[0, 0] > 0) else other)
 
 
-def _looped(model: Any, x: torch.Tensor) -> torch.Tensor:
+def _looped(model, x):
     while float(x.norm()) > 1:
         x = x / 2
     return model.a(x)
 
 
-_OTHER_WAYS: dict[str, _Forward] = {
+_OTHER_WAYS = {
     "a Boolean": lambda m, x: m.a(x) if bool(x[0, 0] > 0) else m.b(x) * 3,
     "the same operators": lambda m, x: (m.a if x.mean().item() > 0 else m.b)(x),
     "a number": lambda m, x: m.a(x) * (3 if x.sum() > 0 else 2),
@@ -74,24 +72,24 @@ def test_inputs_that_take_another_way_are_found(name):
     assert found.place.startswith("test_ways.py, line ")
 
 
-def _checked(model: Any, x: torch.Tensor) -> torch.Tensor:
+def _checked(model, x):
     assert not bool(torch.isnan(x).any())
     return model.a(x)
 
 
-def _noted(model: Any, x: torch.Tensor) -> torch.Tensor:
+def _noted(model, x):
     model.last = x.mean().item()
     return model.a(x)
 
 
-def _in_place(model: Any, x: torch.Tensor) -> torch.Tensor:
+def _in_place(model, x):
     x = x * 1
     x[0] = 0
     x += 1
     return model.a(x)
 
 
-_ONE_WAY: dict[str, _Forward] = {
+_ONE_WAY = {
     "a choice by operator": lambda m, x: torch.where(x > 0, m.a(x), m.b(x)),
     "a check": _checked,
     "a value that is only noted": _noted,
@@ -109,13 +107,10 @@ def test_models_with_one_way_are_found_to_have_one(name):
     assert not found.is_undetermined
 
 
-def test_a_way_that_no_draw_takes_is_undetermined():
+def test_what_cannot_be_followed_is_undetermined():
     found = _dependence(lambda m, x: m.a(x) if bool(x[0, 0] < 9) else m.b(x))
     assert found.is_undetermined
     assert found.draws == 32
-
-
-def test_a_model_that_cannot_be_followed_is_undetermined():
     found = _dependence(
         lambda m, x: torch.cond(x[0, 0] > 0, lambda y: m.a(y), lambda y: m.b(y), (x,))
     )
@@ -143,7 +138,7 @@ def make():
 """
 
 
-def _recipe(tmp_path: Any, limit: float) -> Recipe:
+def _recipe(tmp_path, limit):
     file = tmp_path / "chooses.py"
     file.write_text(_CODE.replace("LIMIT", str(limit)))
     word = code_word(f"{file}:make")

@@ -1,7 +1,5 @@
 """The table of workarounds: documented, ordered, for those it is for."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 
@@ -35,17 +33,20 @@ def test_every_entry_says_what_and_why(one):
     assert (one.name in {*_SET, _ZEROS, *_REPLACED}) == (one.acts == "module")
 
 
-def test_names_are_unique_and_no_patch_is_without_an_entry():
+def test_entries_in_order():
     names = [one.name for one in WORKAROUNDS]
     assert len(names) == len(set(names))
     assert {*_SET, _ZEROS, *_REPLACED} <= set(names)
-
-
-def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long():
     names = [one.name for one in WORKAROUNDS]
     assert names.index("no_packed_sequences") < names.index("fixed_batch")
     assert names.index("image_sizes_as_numbers") < names.index("fixed_batch")
     assert names[-1] == "graph_exporter"
+    for failure in ("export_failed: x", "wrong_outputs: y", ""):
+        assert next_for(MAMBA, failure, ()) != "scan_by_doubling"
+    assert not fixes_batch(())
+    assert not fixes_batch(["eager_attention", "graph_exporter"])
+    assert fixes_batch(["eager_attention", "fixed_batch"])
+    assert fixes_batch(["image_sizes_as_numbers"])
 
 
 @pytest.mark.parametrize(
@@ -91,21 +92,9 @@ def test_an_entry_is_for_its_models_alone():
 
 
 def test_nothing_is_tried_twice_and_it_ends():
-    applied: list[str] = []
+    applied = []
     while (name := next_for(BERT, "wrong_outputs: far off", applied)) is not None:
         assert name not in applied
         applied.append(name)
     assert applied == ["fixed_batch", "graph_exporter"]
     assert next_for(BERT, "package_missing: no torch", ()) is None
-
-
-def test_what_is_applied_at_once_is_tried_after_no_failure():
-    for failure in ("export_failed: x", "wrong_outputs: y", ""):
-        assert next_for(MAMBA, failure, ()) != "scan_by_doubling"
-
-
-def test_whether_a_batch_is_fixed():
-    assert not fixes_batch(())
-    assert not fixes_batch(["eager_attention", "graph_exporter"])
-    assert fixes_batch(["eager_attention", "fixed_batch"])
-    assert fixes_batch(["image_sizes_as_numbers"])

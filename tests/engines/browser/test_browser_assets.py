@@ -1,7 +1,5 @@
 """Fetching the engine and the browser: what is kept, what is refused, what is said."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -9,10 +7,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import brotli
 import pytest
@@ -26,16 +21,16 @@ UNIX = pytest.mark.skipif(sys.platform == "win32", reason="programs here are she
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     members = {"engine.mjs": b"export default 1", "engine.wasm": b"\0asm", "readme.md": b"long"}
     return Registry(members, taken=("engine.mjs", "engine.wasm"))
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def refused(call: Callable[[], object]) -> str:
+def refused(call):
     """What is said by what is refused: one sentence what, one what to do."""
     with pytest.raises(SurroundingsError) as found:
         call()
@@ -90,7 +85,7 @@ def test_one_byte_more_is_another(tmp_path, registry):
 
 
 def test_what_breaks_off_leaves_nothing(tmp_path, registry):
-    def broken() -> None:
+    def broken():
         raise KeyboardInterrupt
 
     registry.meanwhile = broken
@@ -130,7 +125,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path, registry):
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, registry):
-    def full() -> None:
+    def full():
         raise OSError(errno.ENOSPC, "No space left on device")
 
     registry.meanwhile = full
@@ -142,9 +137,8 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, registry):
 # -- what is inside
 
 
-def compressed(members: Any, mode: int = 0o644) -> bytes:
-    found: bytes = brotli.compress(tar(members, mode=mode), quality=1)
-    return found
+def compressed(members, mode=0o644):
+    return brotli.compress(tar(members, mode=mode), quality=1)
 
 
 def test_compressed_files_and_archives_are_unpacked_into_one_folder(tmp_path):
@@ -179,7 +173,7 @@ def test_no_mode_of_an_archive_is_dangerous(tmp_path):
         assert (folder / "program").stat().st_mode & 0o7777 == 0o755
 
 
-def link(name: str, to: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+def link(name, to, kind=tarfile.SYMTYPE):
     about = tarfile.TarInfo(name)
     about.type, about.linkname = kind, to
     return about
@@ -188,7 +182,7 @@ def link(name: str, to: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
 def test_no_member_leaves_the_folder(tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
-    members: dict[str, Any] = {
+    members = {
         "../../../outside/climbed": b"1",
         str(outside / "rooted"): b"2",
         "..\\..\\..\\outside\\backwards": b"3",
@@ -232,7 +226,7 @@ def test_a_missing_brotli_is_found_before_anything_is_fetched(tmp_path, monkeypa
 
 
 def test_a_faster_one_is_as_good(tmp_path, registry):
-    def faster() -> None:
+    def faster():
         folder = folder_of(registry.package, tmp_path)
         folder.mkdir()
         (folder / "engine.mjs").write_bytes(b"theirs")
@@ -285,7 +279,7 @@ def test_two_processes_fetch_at_once(tmp_path, registry):
 # -- npm
 
 
-def npm(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def npm(folder, script, monkeypatch):
     """Another npm, the only one in PATH."""
     program = folder / "programs" / "npm"
     program.parent.mkdir()

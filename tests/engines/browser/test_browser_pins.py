@@ -1,19 +1,12 @@
 """What is pinned can be compared with what comes."""
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path
 
 import pytest
 
-from accelbench.engines.browser.assets import (
-    CHROMIUM,
-    ENGINE,
-    chromium_runs_here,
-    folder_of,
-)
+from accelbench.engines.browser.assets import CHROMIUM, ENGINE, chromium_runs_here, folder_of
 from accelbench.hardware.browsers import InstalledPrograms
 
 PAGE = Path(__file__).parents[3] / "src" / "accelbench" / "engines" / "browser" / "page"

@@ -1,13 +1,9 @@
 """The loopback server: what it gives, what it refuses, and how words come and go."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
@@ -24,19 +20,19 @@ SECRET = b"nobody is given this"
 class Page:
     """Asks as a browser would, and as one never would."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server):
         self.server = server
         self.token = urlsplit(server.address).path.strip("/")
         self.host = f"127.0.0.1:{server.port}"
 
     def ask(
         self,
-        name: str,
-        method: str = "GET",
-        body: bytes | None = None,
-        target: str | None = None,
-        **headers: str,
-    ) -> tuple[int, dict[str, str], bytes]:
+        name,
+        method="GET",
+        body=None,
+        target=None,
+        **headers,
+    ):
         there = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=SECONDS)
         try:
             target = target if target is not None else f"/{self.token}/{name}"
@@ -53,7 +49,7 @@ class Page:
         finally:
             there.close()
 
-    def hold(self, name: str = "alive") -> socket.socket:
+    def hold(self, name="alive"):
         """A connection on which something was asked for, once its answer has begun."""
         there = socket.create_connection(("127.0.0.1", self.server.port), SECONDS)
         request = f"GET /{self.token}/{name} HTTP/1.1\r\nHost: {self.host}\r\n\r\n"
@@ -66,14 +62,14 @@ class Page:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server():
     made = Server()
     yield made
     made.close()
 
 
 @pytest.fixture
-def page(server: Server, tmp_path: Path) -> Page:
+def page(server, tmp_path):
     (tmp_path / "secret").write_bytes(SECRET)
     folder = tmp_path / "given"
     folder.mkdir()
@@ -274,7 +270,7 @@ def test_an_answer_that_breaks_off_is_none(page):
 # -- words to and fro
 
 
-def test_a_command_goes_out_and_its_answer_comes_back(page):
+def test_commands_go_out_and_answers_come_back(page):
     page.server.commands.put(BODY)
     page.server.commands.put(b"second")
     status, headers, body = page.ask("next")
@@ -284,9 +280,7 @@ def test_a_command_goes_out_and_its_answer_comes_back(page):
     assert page.server.answers.get(timeout=SECONDS) == b"\0one\xff"
     assert page.ask("next")[2] == b"second"
 
-
-def test_a_page_waits_for_its_command(page):
-    found: list[bytes] = []
+    found = []
     asking = threading.Thread(target=lambda: found.append(page.ask("next")[2]))
     asking.start()
     page.server.commands.put(b"late")

@@ -1,7 +1,5 @@
 """Sound: one channel, the model's rate, the case's length, the model's features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile

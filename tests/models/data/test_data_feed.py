@@ -1,9 +1,6 @@
 """A session's real inputs: chosen by seed, skipped past what is broken, timed, digested."""
 
-from __future__ import annotations
-
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ from accelbench.models.find import every_model
 from accelbench.models.inputs import input_shapes, make_inputs
 
 
-def feed(path: Path, seed: int = 0, step_ns: int = 10**9) -> Feed:
+def feed(path, seed=0, step_ns=10**9):
     """With a clock that moves on by a step at every look."""
     return Feed(str(path), seed, "random", itertools.count(0, step_ns).__next__)
 

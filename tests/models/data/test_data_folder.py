@@ -1,9 +1,6 @@
 """What a folder holds: layouts, splits, classes, and what lies about that is none of them."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +8,7 @@ from accelbench.core.errors import UsageError
 from accelbench.models.data.folder import classes_of, look
 
 
-def touch(*paths: Path) -> None:
+def touch(*paths):
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

@@ -1,7 +1,5 @@
 """Pictures: every mode comes out as upright RGB, resized and normalised as published."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +15,7 @@ from accelbench.models.find import every_model, find
 PLAIN = PictureRecipe("plain", (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), filter="BICUBIC")
 
 
-def middle(image: Image.Image) -> tuple[int, ...]:
+def middle(image):
     found = image.getpixel((image.width // 2, image.height // 2))
     assert isinstance(found, tuple)
     return tuple(int(value) for value in found)
@@ -122,7 +120,7 @@ def test_tiles_are_the_whole_then_the_grid_padded_with_black():
     assert tiles[2][:, :, 16:].max() == 0.0
 
 
-def noise(height: int, width: int) -> Image.Image:
+def noise(height, width):
     rng = np.random.default_rng(0)
     return Image.fromarray(rng.integers(0, 255, (height, width, 3), dtype=np.uint8))
 
@@ -176,7 +174,7 @@ def test_no_program_is_started_for_a_picture(tmp_path, monkeypatch):
     """Pillow hands EPS to Ghostscript, whatever the file is called."""
     from PIL import EpsImagePlugin
 
-    asked: list[object] = []
+    asked = []
     monkeypatch.setattr(EpsImagePlugin, "has_ghostscript", lambda: asked.append(1) or False)
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", False)
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *words, **_: asked.append(words))

@@ -1,7 +1,5 @@
 """The public loader: batches by name, again and again, real or drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from data_makers import picture, pictures, texts, tones
@@ -47,7 +45,7 @@ def test_class_folders_give_labels_and_names(tmp_path):
 def test_order_is_by_name_or_by_seed(tmp_path):
     pictures(tmp_path, ("a",), each=9)
 
-    def greys(**how: object) -> list[float]:
+    def greys(**how):
         loader = create_dataloader(str(tmp_path), "vit-tiny", 1, **how)
         return [float(b["pixel_values"].mean()) for b in loader]
 

@@ -1,13 +1,9 @@
 """Text: ids from a tokenizer beside the weights or one learned, packed, captioned, labelled."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import tokenizers
@@ -19,18 +15,18 @@ from accelbench.models.data import Feed
 from accelbench.models.data.captions import encoder_for, letters
 
 
-def ticks() -> int:
+def ticks():
     return next(_TICKS)
 
 
-_TICKS: Iterator[int] = iter(range(0, 10**15, 10**9))
+_TICKS = iter(range(0, 10**15, 10**9))
 
 
-def feed(path: Path, seed: int = 0, weights: str = "random") -> Feed:
+def feed(path, seed=0, weights="random"):
     return Feed(str(path), seed, weights, ticks)
 
 
-def saved_tokenizer(folder: Path, size: int = 300) -> Path:
+def saved_tokenizer(folder, size=300):
     """A byte-level tokenizer.json with a mark before and after, as BERT's has."""
     made = tokenizers.Tokenizer(tokenizers.models.BPE())
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

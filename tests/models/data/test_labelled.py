@@ -1,18 +1,13 @@
 """Labelled samples in a file of arrays: walked through, never trusted, matched to a model."""
 
-from __future__ import annotations
-
 import io
 import os
 import zipfile
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from data_makers import case_of
 
-from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec
 from accelbench.models.data.labelled import LabelledArrays, batch_of, chosen, look_labelled
@@ -22,11 +17,11 @@ X = np.arange(21, dtype=np.float32).reshape(7, 3)
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])
 
 
-def case(*inputs: InputSpec, batch: int = 4) -> Case:
+def case(*inputs, batch=4):
     return case_of("vision", *(inputs or (InputSpec("x", ("batch", 3), "float32"),)), batch=batch)
 
 
-def stored(tmp_path: Path, compressed: bool = False, **arrays: Any) -> Path:
+def stored(tmp_path, compressed=False, **arrays):
     path = tmp_path / "d.npz"
     save = np.savez_compressed if compressed else np.savez
     save(path, **arrays)
@@ -45,7 +40,7 @@ def test_samples_are_walked_through_in_their_order(tmp_path, compressed):
 
 
 def test_the_digest_is_of_samples_and_labels(tmp_path):
-    def digest(**arrays: Any) -> str:
+    def digest(**arrays):
         data = LabelledArrays(str(stored(tmp_path, **arrays)), case(), 0)
         list(data.rows())
         return data.digest()
@@ -82,7 +77,7 @@ def test_a_batch_that_is_not_full_is_filled_with_its_last_sample():
 def test_what_is_no_labelled_data_is_refused_in_a_sentence(tmp_path):
     path = tmp_path / "d.npz"
 
-    def refused(**arrays: Any) -> str:
+    def refused(**arrays):
         np.savez(path, **arrays)
         with pytest.raises(UsageError) as caught:
             look_labelled(path)
@@ -120,7 +115,7 @@ def test_a_header_that_promises_more_than_there_is_ends_in_a_sentence(tmp_path):
 
 
 def test_arrays_are_the_models_inputs_or_say_what_is_not(tmp_path):
-    def refused(asked: Case, **arrays: Any) -> str:
+    def refused(asked, **arrays):
         path = stored(tmp_path, **arrays)
         with pytest.raises(CaseError) as caught:
             LabelledArrays(str(path), asked, 0)
@@ -157,20 +152,20 @@ def test_a_header_of_inputs_that_claims_more_than_memory_is_refused(tmp_path):
         stored_arrays(tmp_path / "x.npz")
 
 
-def members(path: Path, **parts: bytes) -> Path:
+def members(path, **parts):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in parts.items():
             archive.writestr(name.replace("_", "."), data)
     return path
 
 
-def in_file(array: Any) -> bytes:
+def in_file(array):
     stream = io.BytesIO()
     np.save(stream, array)
     return stream.getvalue()
 
 
-def damaged(path: Path) -> Path:
+def damaged(path):
     """A packed file of which some bytes have been lost."""
     numbers = np.random.default_rng(0).random((400, 8))
     np.savez_compressed(path, x=numbers, labels=np.arange(400))
@@ -180,7 +175,7 @@ def damaged(path: Path) -> Path:
     return path
 
 
-def encrypted(path: Path) -> Path:
+def encrypted(path):
     whole = bytearray(members(path, x_npy=in_file(X), labels_npy=in_file(LABELS)).read_bytes())
     whole[whole.find(b"PK\x03\x04") + 6] |= 1
     whole[whole.find(b"PK\x01\x02") + 8] |= 1
@@ -188,11 +183,11 @@ def encrypted(path: Path) -> Path:
     return path
 
 
-def of_text(path: Path) -> Path:
+def of_text(path):
     return members(path, x_npy=in_file(X), labels_npy=in_file(LABELS), README_txt=b"hello")
 
 
-def without_an_end(path: Path) -> Path:
+def without_an_end(path):
     header = b"{'descr':'<f4'\n"
     begun = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
     return members(path, x_npy=begun, labels_npy=in_file(LABELS))

@@ -1,18 +1,13 @@
 """Labelled pictures: class folders, recipes that are said, and files that cannot be read."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from data_makers import case_of
 from PIL import Image
 
-from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
 from accelbench.core.run_options import JobSettings
@@ -23,11 +18,11 @@ from accelbench.models.data.pictures import NAMED, PictureRecipe, recipe_in, rec
 RGB = InputSpec("image", ("batch", 3, 8, 8), "float32")
 
 
-def case(input_: InputSpec = RGB, **config: Any) -> Case:
+def case(input_=RGB, **config):
     return case_of("vision", input_, **config)
 
 
-def pictures(root: Path) -> Path:
+def pictures(root):
     for number, name in enumerate(("ant", "bee", "cat")):
         (root / name).mkdir(parents=True)
         for shade in (0, 255):
@@ -36,7 +31,7 @@ def pictures(root: Path) -> Path:
     return root
 
 
-def labelled(root: Path, asked: Case | None = None, **settings: Any) -> LabelledPictures:
+def labelled(root, asked=None, **settings):
     settings = {"preprocessing": "unit", **settings}
     return LabelledPictures(look(root), asked or case(), JobSettings(data=str(root), **settings))
 
@@ -137,7 +132,7 @@ def test_published_configs_are_what_their_processors_do():
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_recipe_is_its_own_arithmetic(name):
-    recipe: PictureRecipe = NAMED[name]
+    recipe = NAMED[name]
     values = np.random.default_rng(0).integers(0, 256, (5, 5, 3), np.uint8)
     plain = PictureRecipe("x", recipe.mean, recipe.std, recipe.scale)
     expected = (values * np.float32(recipe.scale) - np.float32(recipe.mean)) / np.float32(
@@ -150,7 +145,7 @@ def test_a_recipe_is_its_own_arithmetic(name):
 def test_pictures_cut_out_otherwise_are_other_samples(tmp_path):
     root = pictures(tmp_path / "p")
 
-    def digest(**config: Any) -> str:
+    def digest(**config):
         path = tmp_path / "preprocessor_config.json"
         path.write_text(json.dumps({"size": {"height": 8, "width": 8}, **config}))
         data = labelled(root, preprocessing=str(path))

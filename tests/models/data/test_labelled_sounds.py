@@ -1,9 +1,6 @@
 """Labelled sounds: class folders of files, as a model's owner says that it takes them."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +40,7 @@ def test_a_recipe_lies_beside_or_is_asked_for_and_is_never_guessed(tmp_path):
     with pytest.raises(CaseError, match="Nothing says how sounds are prepared for m") as caught:
         labelled(root, preprocessing=None)
     assert "wave:16000, normalised:16000" in caught.value.advice
-    config: dict[str, Any] = {
+    config = {
         "feature_extractor_type": "Wav2Vec2FeatureExtractor", "do_normalize": True,
         "sampling_rate": RATE,
     }  # fmt: skip

@@ -1,22 +1,16 @@
 """Labelled text: tables, class folders and plain text, in ids of the model's own tokenizer."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import tokenizers
 from data_makers import case_of
 
-from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec
 from accelbench.core.run_options import JobSettings
-from accelbench.models.data.labelled import LabelledData
 from accelbench.models.data.labelled_feed import labelled_data
 from accelbench.models.data.labelled_text import TextWindows
 
@@ -26,7 +20,7 @@ MASK = InputSpec("attention_mask", ("batch", "sequence"), "int64", constant=1)
 TYPES = InputSpec("token_type_ids", ("batch", "sequence"), "int64", 0, 2)
 
 
-def tokenizer(folder: Path, marks: bool = True, pad: bool = True) -> Path:
+def tokenizer(folder, marks=True, pad=True):
     """A word a token, with a mark before a text and one behind it, as BERT's has."""
     vocabulary = {word: number for number, word in enumerate(WORDS)}
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
@@ -41,18 +35,18 @@ def tokenizer(folder: Path, marks: bool = True, pad: bool = True) -> Path:
     return folder
 
 
-def case(*inputs: InputSpec, length: int = 6, **config: Any) -> Case:
+def case(*inputs, length=6, **config):
     return case_of("text", *(inputs or (IDS, MASK)), sequence=length, **config)
 
 
-def samples(data: Path, beside: Path, asked: Case | None = None, **settings: Any) -> LabelledData:
+def samples(data, beside, asked=None, **settings):
     job = JobSettings(data=str(data), **{"weights": str(beside), **settings})
     found = labelled_data(job, asked or case())
     assert found is not None
     return found
 
 
-def table(path: Path, text: str) -> Path:
+def table(path, text):
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -154,7 +148,7 @@ def test_a_long_document_has_its_marks_once(tmp_path, monkeypatch):
 def test_what_is_no_table_is_refused_with_its_line(tmp_path):
     beside = tokenizer(tmp_path / "m")
 
-    def said(name: str, text: str | bytes) -> str:
+    def said(name, text):
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         with pytest.raises((CaseError, UsageError)) as caught:
