@@ -24,11 +24,6 @@ ONE_RESULT = [name for name in CHARTS if name != "compatibility"]
 
 
 @pytest.fixture
-def plot(command: Callable[..., Command]) -> Command:
-    return command("plot")
-
-
-@pytest.fixture
 def db(tmp_path: Path) -> Path:
     """Two models on two platforms, in two batches."""
     path = tmp_path / "results.duckdb"

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import QUICK, Command
+from shells import QUICK
 from stored_rows import store
 
 from accelbench.cli.services import report_files
 from accelbench.present.charts import draw
 
 DB = "accelbench.duckdb"
-
-
-@pytest.fixture
-def report(command: Callable[..., Command]) -> Command:
-    return command("report")
 
 
 def some(folder: Path) -> None:
