@@ -9,11 +9,7 @@ import pytest
 from stored_rows import store
 
 DB = "accelbench.duckdb"
-RUNS = {
-    "20260101-aa": ("main", 8.0),
-    "20260102-bb": ("main", 4.0),
-    "20260103-cc": ("pr-12", 2.0),
-}
+RUNS = {"20260101-aa": ("main", 8.0), "20260102-bb": ("main", 4.0), "20260103-cc": ("pr-12", 2.0)}
 
 
 @pytest.fixture

@@ -135,10 +135,7 @@ def test_a_matrix_of_ones_own_is_believed_first(tmp_path, recommend):
         ),
         (("bert-tiny", "--gpu-count", "2", "--max-memory-gb", "nan"), "above 0, not nan"),
         (("bert-tiny", "--memory-mb", "nan"), "memory_mb takes a number above 0, not nan"),
-        (
-            ("bert-tiny", "--max-latency-ms", "inf"),
-            "takes a number above 0, not inf",
-        ),
+        (("bert-tiny", "--max-latency-ms", "inf"), "takes a number above 0, not inf"),
         (("bert-tiny", "--hardware", "moon"), "There is no hardware 'moon'"),
         (("bert-tiny", "--model-family", "vision"), "is of the family embedding, not of vision"),
         (("--model-family", "poetry"), "There is no model family 'poetry'"),

@@ -40,11 +40,7 @@ def test_it_names_the_database_as_it_was_typed(tmp_path, report, monkeypatch):
     """It began with /home/jane/work/accelbench.duckdb, a name to pass on with it."""
     some(tmp_path)
     for number, (typed, said) in enumerate(
-        [
-            ((), DB),
-            (("--db", f"./{DB}"), DB),
-            (("--db", str(tmp_path / DB)), f"~/{DB}"),
-        ]
+        [((), DB), (("--db", f"./{DB}"), DB), (("--db", str(tmp_path / DB)), f"~/{DB}")]
     ):
         monkeypatch.setenv("HOME", str(tmp_path))
         assert report(*typed, "--output", f"{number}.html")[0] == 0

@@ -21,14 +21,7 @@ from guides_map import COMMANDS, LACKING, LINES, MAP, REFUSED, WORKS
 from map_checks import check_what_came, check_what_was_refused
 from map_commands import AS_DOCUMENTED, SMALL, places_in, spoken
 from map_cover import FILLING, MEASURED, RUNS, kinds_in
-from map_filled import (
-    ABSENT_COLUMNS,
-    COLUMNS,
-    OF_REFUSALS,
-    REFUSED_SOMEWHERE,
-    filled,
-    results_of,
-)
+from map_filled import ABSENT_COLUMNS, COLUMNS, OF_REFUSALS, REFUSED_SOMEWHERE, filled, results_of
 from map_folder import prepare
 from map_head import made, parts_of, write
 from map_names import checked

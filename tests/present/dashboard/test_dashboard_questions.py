@@ -25,11 +25,7 @@ from accelbench.core.processes import ProcessEnd
 from accelbench.exchange.prices import prices_at
 from accelbench.judge.costs import money
 from accelbench.present.dashboard.questions import pages as question_pages
-from accelbench.present.dashboard.questions.forms import (
-    PREDICT,
-    RECOMMEND,
-    answer_sentences,
-)
+from accelbench.present.dashboard.questions.forms import PREDICT, RECOMMEND, answer_sentences
 from accelbench.present.dashboard.questions.pages import (
     BusyError,
     QuestionJob,

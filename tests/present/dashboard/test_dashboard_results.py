@@ -497,13 +497,9 @@ def test_few_values_have_no_list_below_them(tmp_path):
 def test_an_implausible_result_is_listed_with_its_calculation(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     about = {
-        "provenance": "imported",
-        "hardware": "vulkan",
-        "flops": 8.18e9,
-        "samples": {},
-        "device_name": "Board, Rockchip RK3588S",
-        "precision": "fp16",
-    }
+        "provenance": "imported", "hardware": "vulkan", "flops": 8.18e9, "samples": {},
+        "device_name": "Board, Rockchip RK3588S", "precision": "fp16",
+    }  # fmt: skip
     bodies = [
         {**result(model="resnet-50", latency_mean_ms=ms, latency_p50_ms=ms, **about),
          "result_id": f"r{ms}", "throughput": 1e3 / ms, "case_id": f"c{ms}", "series_key": f"s{ms}"}

@@ -65,12 +65,9 @@ class _Links(HTMLParser):
 #: Of each filter of the table the column that has its values.
 _COLUMNS = {
     **{name: name for name in ("key", "family", "hardware", "runtime", "precision", "mode")},
-    "cell": "key",
-    "device": "device_name",
-    "machine": "machine_id",
-    "provenance": "kind",
+    "cell": "key", "device": "device_name", "machine": "machine_id", "provenance": "kind",
     "status": "status",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["bundle", "bad_bundle", "large_bundle"])
