@@ -279,14 +279,10 @@ def _said(task: Mapping[str, Any], node: str) -> Iterator[tuple[Case, tuple[byte
             for planned in plan:
                 case = case_from_json(planned["case"])
                 body = {
-                    "run_id": run_id,
-                    "case_id": case.case_id,
-                    "launch": launch,
-                    "arm": arm,
-                    "status": "ok",
-                    "attempt": task["attempt"],
+                    "run_id": run_id, "case_id": case.case_id, "launch": launch, "arm": arm,
+                    "status": "ok", "attempt": task["attempt"],
                     "result_id": digest([run_id, case.case_id, launch, arm]),
-                }
+                }  # fmt: skip
                 yield case, (*first, _line(RESULT, str(body["result_id"]), body))
                 first = ()
 

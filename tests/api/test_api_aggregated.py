@@ -11,24 +11,12 @@ from accelbench.api.enhanced import outcome_of
 
 def result(batch: int, ms: float, **more: Any) -> dict[str, Any]:
     return {
-        "result_id": f"{batch}-{ms}",
-        "model": "bert-tiny",
-        "hardware": "cpu",
-        "runtime": "pytorch",
-        "device_name": "A processor",
-        "precision": "fp32",
-        "mode": "inference",
-        "batch_size": batch,
-        "status": "ok",
-        "provenance": "measured",
-        "latency_p50_ms": ms,
-        "latency_mean_ms": ms,
-        "throughput": 1e3 * batch / ms,
-        "throughput_unit": "sequences/s",
-        "memory_peak_mb": 100.0 + batch,
-        "sample_count": 50,
-        **more,
-    }
+        "result_id": f"{batch}-{ms}", "model": "bert-tiny", "hardware": "cpu", "runtime": "pytorch",
+        "device_name": "A processor", "precision": "fp32", "mode": "inference", "batch_size": batch,
+        "status": "ok", "provenance": "measured", "latency_p50_ms": ms, "latency_mean_ms": ms,
+        "throughput": 1e3 * batch / ms, "throughput_unit": "sequences/s",
+        "memory_peak_mb": 100.0 + batch, "sample_count": 50, **more,
+    }  # fmt: skip
 
 
 FAILED = {"status": "failed", "latency_p50_ms": None, "latency_mean_ms": None, "throughput": None}

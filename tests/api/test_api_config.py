@@ -8,18 +8,11 @@ from accelbench import BenchmarkConfig
 from accelbench.core.errors import UsageError
 
 GUIDE = {
-    "framework": "pytorch",
-    "model_name": "resnet50",
-    "device_prefer": None,
-    "batch_sizes": [1, 8, 32, 128],
-    "warmup_iterations": 10,
-    "measurement_iterations": 50,
-    "input_shape": None,
-    "dtype": "float32",
-    "data_source": "synthetic",
-    "csv_output_dir": "results/raw",
-    "verbose": True,
-}
+    "framework": "pytorch", "model_name": "resnet50", "device_prefer": None,
+    "batch_sizes": [1, 8, 32, 128], "warmup_iterations": 10, "measurement_iterations": 50,
+    "input_shape": None, "dtype": "float32", "data_source": "synthetic",
+    "csv_output_dir": "results/raw", "verbose": True,
+}  # fmt: skip
 
 
 def test_the_guides_parameters_and_defaults():
@@ -28,8 +21,7 @@ def test_the_guides_parameters_and_defaults():
 
 
 @pytest.mark.parametrize(
-    ("name", "model"),
-    [("resnet50", "resnet-50"), ("vit_b_16", "vit-base"), ("bert", "bert-base")],
+    ("name", "model"), [("resnet50", "resnet-50"), ("vit_b_16", "vit-base"), ("bert", "bert-base")]
 )
 def test_models_are_found_by_the_guides_names_and_the_catalogues(name, model):
     assert BenchmarkConfig(model_name=name).spec.id == model

@@ -18,22 +18,12 @@ NAME = "benchmark_results_20250101_120000.csv"
 
 def result(batch: int = 1, **more: Any) -> dict[str, Any]:
     body = {
-        "result_id": f"r{batch}",
-        "model": "resnet-50",
-        "runtime": "pytorch",
-        "hardware": "cpu",
-        "device": "cpu:0",
-        "precision": "fp32",
-        "batch_size": batch,
-        "input_shape": f'{{"pixel_values": [{batch}, 3, 224, 224]}}',
-        "status": "ok",
-        "latency_p50_ms": 0.1 + batch,
-        "latency_p95_ms": None,
-        "throughput": 10.0,
-        "memory_peak_mb": 100.5,
-        "started_at": "2025-01-01T12:00:00.000000Z",
-        **more,
-    }
+        "result_id": f"r{batch}", "model": "resnet-50", "runtime": "pytorch", "hardware": "cpu",
+        "device": "cpu:0", "precision": "fp32", "batch_size": batch,
+        "input_shape": f'{{"pixel_values": [{batch}, 3, 224, 224]}}', "status": "ok",
+        "latency_p50_ms": 0.1 + batch, "latency_p95_ms": None, "throughput": 10.0,
+        "memory_peak_mb": 100.5, "started_at": "2025-01-01T12:00:00.000000Z", **more,
+    }  # fmt: skip
     return guide_result(body, "resnet50", "abc")
 
 

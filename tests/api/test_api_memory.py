@@ -40,9 +40,7 @@ def test_the_processes_own_peak_is_forgotten():
 def test_the_allocators_peaks_are_forgotten_on_every_device_in_use(monkeypatch):
     asked: list[int] = []
     cuda = SimpleNamespace(
-        is_initialized=lambda: True,
-        device_count=lambda: 2,
-        reset_peak_memory_stats=asked.append,
+        is_initialized=lambda: True, device_count=lambda: 2, reset_peak_memory_stats=asked.append
     )
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     reset_memory_stats()

@@ -22,33 +22,16 @@ MACHINE = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_to
 def launch(night: int, number: int, engine: str, ms: float, batch: int) -> dict[str, Any]:
     step = ms * (1 + 0.002 * number)
     return {
-        "model": "bert-tiny",
-        "family": "embedding",
-        "hardware": "cpu",
-        "device_name": "A processor",
-        "device_fingerprint": "f",
-        "runtime": engine,
-        "precision": "fp32",
-        "batch_size": batch,
-        "sequence_length": 128,
-        "mode": "inference",
-        "scenario": "single_stream",
-        "threads": 2,
-        "launch": number,
-        "status": "ok",
-        "provenance": "measured",
-        "quality": "converged",
-        "verification": "ok",
-        "weights_digest": "w",
-        "latency_p50_ms": step,
-        "latency_mean_ms": step,
-        "throughput": 1e3 * batch / step,
-        "throughput_unit": "sequences/s",
-        "memory_peak_mb": 100.0,
-        "case_id": f"{engine}/{batch}",
-        "series_key": f"{engine}/{batch}@f",
+        "model": "bert-tiny", "family": "embedding", "hardware": "cpu",
+        "device_name": "A processor", "device_fingerprint": "f", "runtime": engine,
+        "precision": "fp32", "batch_size": batch, "sequence_length": 128, "mode": "inference",
+        "scenario": "single_stream", "threads": 2, "launch": number, "status": "ok",
+        "provenance": "measured", "quality": "converged", "verification": "ok",
+        "weights_digest": "w", "latency_p50_ms": step, "latency_mean_ms": step,
+        "throughput": 1e3 * batch / step, "throughput_unit": "sequences/s", "memory_peak_mb": 100.0,
+        "case_id": f"{engine}/{batch}", "series_key": f"{engine}/{batch}@f",
         "started_at": f"2026-01-{night + 2:02}T03:04:{number:02}.000000Z",
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -21,22 +21,12 @@ _SCRIPT = re.compile(r"<script>.*?</script>", re.DOTALL)
 
 def row(batch: int, median: float | None, **changes: Any) -> dict[str, Any]:
     return {
-        "model": "bert-tiny",
-        "hardware": "cpu",
-        "runtime": "pytorch",
-        "device_name": "A processor",
-        "precision": "fp32",
-        "batch_size": batch,
-        "mode": "inference",
-        "status": "ok",
-        "provenance": "measured",
-        "quality": "converged",
-        "latency_p50_ms": median,
-        "latency_ci_low_ms": median and 0.9 * median,
-        "latency_ci_high_ms": median and 1.1 * median,
-        "started_at": "2026-01-02T03:04:05.000000Z",
-        **changes,
-    }
+        "model": "bert-tiny", "hardware": "cpu", "runtime": "pytorch", "device_name": "A processor",
+        "precision": "fp32", "batch_size": batch, "mode": "inference", "status": "ok",
+        "provenance": "measured", "quality": "converged", "latency_p50_ms": median,
+        "latency_ci_low_ms": median and 0.9 * median, "latency_ci_high_ms": median and 1.1 * median,
+        "started_at": "2026-01-02T03:04:05.000000Z", **changes,
+    }  # fmt: skip
 
 
 def drawn(table: StoredTable) -> ET.Element:
@@ -90,11 +80,7 @@ def test_how_a_table_looks():
 
 @pytest.mark.parametrize(
     ("changes", "filled"),
-    [
-        ({}, True),
-        ({"provenance": "imported"}, False),
-        ({"quality": "unusable"}, False),
-    ],
+    [({}, True), ({"provenance": "imported"}, False), ({"quality": "unusable"}, False)],
 )
 def test_what_nobody_measured_here_is_hollow(changes, filled):
     circle = drawn(StoredTable([row(1, 1.0, **changes)])).find(".//circle")

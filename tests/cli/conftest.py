@@ -41,9 +41,18 @@ def command(
     return partial(Command, monkeypatch=monkeypatch, capsys=capsys)
 
 
-@pytest.fixture
-def recommend(command: Callable[..., Command]) -> Command:
-    return command("recommend")
+def _named(name: str) -> Any:
+    """Return a fixture that is the command of this name."""
+
+    @pytest.fixture(name=name)
+    def made(command: Callable[..., Command]) -> Command:
+        return command(name)
+
+    return made
+
+
+check, compare, db, history = map(_named, ("check", "compare", "db", "history"))
+plot, recommend, report, setup = map(_named, ("plot", "recommend", "report", "setup"))
 
 
 @pytest.fixture

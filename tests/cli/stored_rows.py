@@ -37,24 +37,12 @@ def store(
             if mean and batch:
                 mean["throughput"] = 1e3 * batch / mean["latency_mean_ms"]
             result = {
-                "model": "bert-tiny",
-                "mode": "inference",
-                "hardware": "cpu",
-                "device_name": "A processor",
-                "runtime": "pytorch",
-                "precision": "fp32",
-                "batch_size": 1,
-                "sequence_length": 128,
-                "status": "ok",
-                "provenance": "measured",
-                "options": {},
-                "latency_p50_ms": 8.0,
-                "latency_mean_ms": 8.5,
-                "throughput": 120.0,
-                "memory_peak_mb": 100.0,
-                "started_at": "2026-01-02T03:04:05.000000Z",
-                **mean,
+                "model": "bert-tiny", "mode": "inference", "hardware": "cpu",
+                "device_name": "A processor", "runtime": "pytorch", "precision": "fp32",
+                "batch_size": 1, "sequence_length": 128, "status": "ok", "provenance": "measured",
+                "options": {}, "latency_p50_ms": 8.0, "latency_mean_ms": 8.5, "throughput": 120.0,
+                "memory_peak_mb": 100.0, "started_at": "2026-01-02T03:04:05.000000Z", **mean,
                 **change,
-            }
+            }  # fmt: skip
             key = str(change.get("result_id", f"{run}-{number}"))
             journal.append(Fact(RESULT, key, result))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,6 @@ TIMES = (8.0, 8.01, 7.99, 8.02, 7.98, 8.0)
 DB = "accelbench.duckdb"
 #: A change that two runs without a history show in four of five cases.
 WIDE = ("--threshold", "0.1")
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("check")
 
 
 def launches(factor: float = 1.0, day: int = 2, **changes: Any) -> list[dict[str, Any]]:
@@ -58,15 +52,15 @@ def quiet_history(folder: Path, runs: int = 8) -> None:
         store(folder / DB, *launches(1.0 + 0.002 * (number % 2), 1), run=f"night-{number}")
 
 
-def test_what_became_slower_ends_with_1(tmp_path, shell):
+def test_what_became_slower_ends_with_1(tmp_path, check):
     both(tmp_path, 1.06)
-    code, out, _ = shell("--baseline", "main")
+    code, out, _ = check("--baseline", "main")
     assert code == 4  # two runs without a history may differ by as much
     said = " ".join(out.split())
     assert "Times of two runs are taken to differ by 2.0% without a change, for want" in said
     assert "measure both in one run" in said
     quiet_history(tmp_path)
-    code, out, _ = shell("--baseline", "main")
+    code, out, _ = check("--baseline", "main")
     assert code == 1
     assert "r2 (pr) against main, on lab" in out
     assert "+6.0%" in out
@@ -76,59 +70,59 @@ def test_what_became_slower_ends_with_1(tmp_path, shell):
 
 
 @pytest.mark.parametrize("word", ["main", "trunk", "r1", "r"])
-def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path, shell, word):
+def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path, check, word):
     both(tmp_path, 1.0)
     if word == "r":  # both ids begin so
-        code, _, err = shell("--baseline", word)
+        code, _, err = check("--baseline", word)
         assert (code, "'r' begins the ids of 2 runs" in err) == (2, True)
         return
-    found = shell.json("--baseline", word, *WIDE)
+    found = check.json("--baseline", word, *WIDE)
     assert (found["outcome"], found["runs"]) == ("no change shown", ["r2"])
     assert found["questions"][0]["baseline_run_id"] == "r1"
 
 
-def test_a_model_nobody_knows_is_a_slip_of_the_fingers(tmp_path, shell):
+def test_a_model_nobody_knows_is_a_slip_of_the_fingers(tmp_path, check):
     both(tmp_path, 1.0)
-    code, _, err = shell("bert-tiyn", "--baseline", "main")
+    code, _, err = check("bert-tiyn", "--baseline", "main")
     assert (code, "No model is called 'bert-tiyn'" in err) == (2, True)
 
 
-def test_a_baseline_may_say_no_moment(tmp_path, shell):
+def test_a_baseline_may_say_no_moment(tmp_path, check):
     store(tmp_path / DB, *launches(1.0, 3), run="r2")
     undated = [{**one, "started_at": None} for one in launches()]
     store(tmp_path / "other.duckdb", *undated, run="r1")
-    found = shell.json("--baseline", "other.duckdb", *WIDE)
+    found = check.json("--baseline", "other.duckdb", *WIDE)
     assert (found["outcome"], len(found["questions"])) == ("no change shown", 1)
 
 
-def test_the_threshold_is_the_documents(tmp_path, shell):
+def test_the_threshold_is_the_documents(tmp_path, check):
     both(tmp_path, 1.08)
     quiet_history(tmp_path)
-    assert shell("--baseline", "main", "--threshold", "0.1")[0] == 0
-    assert shell("--compare-to", "main", "--regression-alert", "0.05")[0] == 1
-    assert shell("--baseline", "main", "--threshold", "0")[0] == 2
+    assert check("--baseline", "main", "--threshold", "0.1")[0] == 0
+    assert check("--compare-to", "main", "--regression-alert", "0.05")[0] == 1
+    assert check("--baseline", "main", "--threshold", "0")[0] == 2
 
 
-def test_a_file_is_a_baseline(tmp_path, shell, command):
+def test_a_file_is_a_baseline(tmp_path, check, command):
     both(tmp_path, 1.2)
     assert command("db")("export", "all.csv")[0] == 0
     (tmp_path / DB).unlink()
     store(tmp_path / "other.duckdb", *launches(1.2, 3), run="r9")
-    found = shell("--baseline", "all.csv", "--db", "other.duckdb", "--json", *WIDE)
+    found = check("--baseline", "all.csv", "--db", "other.duckdb", "--json", *WIDE)
     assert found[0] == 0  # the newest run in it was as slow
     assert json.loads(found[1])["notes"] == []  # it says which machine it is of
     store(tmp_path / "third.duckdb", *launches(1.2, 3), run="r9", machine="elsewhere")
-    code, _, err = shell("--baseline", "all.csv", "--db", "third.duckdb")
+    code, _, err = check("--baseline", "all.csv", "--db", "third.duckdb")
     assert (code, "The baseline is of lab" in err) == (2, True)
 
 
-def test_another_machine_is_refused_unless_it_is_allowed(tmp_path, shell):
+def test_another_machine_is_refused_unless_it_is_allowed(tmp_path, check):
     store(tmp_path / DB, *launches(), run="r1", about={"label": "main"}, machine="elsewhere")
     store(tmp_path / DB, *launches(1.0, 3), run="r2")
-    code, _, err = shell("--baseline", "main")
+    code, _, err = check("--baseline", "main")
     assert (code, "elsewhere" in err, "--allow machine" in err) == (2, True, True)
-    assert shell("--baseline", "main", "--allow", "machine", *WIDE)[0] == 0
-    assert shell("--baseline", "main", "--machine", "lab", "--allow", "machine", *WIDE)[0] == 0
+    assert check("--baseline", "main", "--allow", "machine", *WIDE)[0] == 0
+    assert check("--baseline", "main", "--machine", "lab", "--allow", "machine", *WIDE)[0] == 0
     body = {"environment": {**MACHINE, "machine": "elsewhere"}}
     results = [
         {**one, "result_id": f"x{n}", "model": "bert-tiny", "hardware": "cpu", "status": "ok",
@@ -136,35 +130,35 @@ def test_another_machine_is_refused_unless_it_is_allowed(tmp_path, shell):
         for n, one in enumerate(launches())
     ]  # fmt: skip
     (tmp_path / "a.json").write_text(json.dumps({"run": body, "results": results}))
-    assert shell("--baseline", "a.json")[0] == 2
+    assert check("--baseline", "a.json")[0] == 2
 
 
-def test_another_database_is_a_baseline(tmp_path, shell):
+def test_another_database_is_a_baseline(tmp_path, check):
     store(tmp_path / "old.duckdb", *launches(), run="r1")
     store(tmp_path / DB, *launches(1.3, 3), run="r2")
-    assert shell("--baseline", "old.duckdb")[0] == 1
+    assert check("--baseline", "old.duckdb")[0] == 1
 
 
-def test_the_newest_run_is_checked_or_those_that_are_named(tmp_path, shell):
+def test_the_newest_run_is_checked_or_those_that_are_named(tmp_path, check):
     both(tmp_path, 1.3)
     store(tmp_path / DB, *launches(1.0, 4), run="r3")
     # The two known runs differ by 30 %, so that only a change of 90 % would show.
-    assert shell("--baseline", "main", "--threshold", "1")[0] == 0
-    assert shell("--baseline", "main", "--run", "pr")[0] == 1
-    assert shell("--baseline", "main", "--run", "nobody")[0] == 2
-    assert shell("--baseline", "main", "--run", "pr,pr-typo")[0] == 2
-    assert json.loads(shell("--baseline", "pr", "--json")[1])["runs"] == ["r3"]
+    assert check("--baseline", "main", "--threshold", "1")[0] == 0
+    assert check("--baseline", "main", "--run", "pr")[0] == 1
+    assert check("--baseline", "main", "--run", "nobody")[0] == 2
+    assert check("--baseline", "main", "--run", "pr,pr-typo")[0] == 2
+    assert json.loads(check("--baseline", "pr", "--json")[1])["runs"] == ["r3"]
     # The baseline's own runs are never what is checked, however new.
     store(tmp_path / DB, *launches(1.0, 5), run="r4", about={"label": "main"})
-    found = json.loads(shell("--baseline", "main", "--run", "pr", "--json")[1])
+    found = json.loads(check("--baseline", "main", "--run", "pr", "--json")[1])
     assert (found["runs"], found["labels"]) == (["r2"], {"r2": "pr"})
-    assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r3"]
+    assert json.loads(check("--baseline", "main", "--json")[1])["runs"] == ["r3"]
 
 
-def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path, shell):
+def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path, check):
     both(tmp_path, 1.3)
     (tmp_path / "s.md").write_text("# before\n")
-    assert shell("--baseline", "main", "--markdown", "s.md")[0] == 1
+    assert check("--baseline", "main", "--markdown", "s.md")[0] == 1
     said = (tmp_path / "s.md").read_text()
     assert said.startswith("# before\n### ❌ Worse than the baseline: 1 worse\n")
     assert "| what | figure | before → now | change | answer |" in said
@@ -174,7 +168,7 @@ def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path, shell):
     )
 
 
-def test_what_is_not_there_is_said(tmp_path, shell):
+def test_what_is_not_there_is_said(tmp_path, check):
     both(tmp_path, 1.0)
     for words, code in (
         (("--baseline", "nothing"), 2),
@@ -186,12 +180,12 @@ def test_what_is_not_there_is_said(tmp_path, shell):
         (("--baseline", "main", "--allow", "all"), 2),
         ((), 2),
     ):
-        found, out, err = shell(*words)
+        found, out, err = check(*words)
         assert (found, out) == (code, ""), words
         assert "Traceback" not in err
 
 
-def test_a_machine_s_noise_is_stated(tmp_path, shell, monkeypatch):
+def test_a_machine_s_noise_is_stated(tmp_path, check, monkeypatch):
     alike = [{**one, "launch": n} for n, one in enumerate([*launches(), *launches()])]
     store(tmp_path / DB, *alike, run="aa")
     Database(tmp_path / DB).fill()
@@ -199,52 +193,52 @@ def test_a_machine_s_noise_is_stated(tmp_path, shell, monkeypatch):
     monkeypatch.setattr(
         noise, "_measured", lambda _, words, count: asked.append((words, count)) or "aa"
     )
-    found = shell.json("bert-tiny", "--noise", "6", "--batch-sizes", "8")
+    found = check.json("bert-tiny", "--noise", "6", "--batch-sizes", "8")
     assert asked == [({"model": ("bert-tiny",), "batch_size": (8,)}, 12)]
     latency, throughput, memory = found["floors"]
     assert latency["noise"] == pytest.approx(0.0016, rel=0.2)
     assert latency["against_itself"] == "no change shown"
     assert (memory["noise"], len(throughput["values"])) == (0.0, 12)
-    assert "noise 0.1" in shell("--noise", "6")[1]
-    assert shell("--noise", "4")[0] == 2
+    assert "noise 0.1" in check("--noise", "6")[1]
+    assert check("--noise", "4")[0] == 2
 
 
-def test_a_model_that_is_not_measured_any_more_leaves_the_answer_open(tmp_path, shell):
+def test_a_model_that_is_not_measured_any_more_leaves_the_answer_open(tmp_path, check):
     gone = {"model": "vit-tiny", "case_id": "v", "series_key": "v"}
     store(tmp_path / DB, *launches(), *launches(**gone), run="r1", about={"label": "main"})
     store(tmp_path / DB, *launches(1.0, 3), run="r2")
     for word in ("main", "r1"):
-        code, out, _ = shell("--baseline", word, "--json")
+        code, out, _ = check("--baseline", word, "--json")
         (missing,) = json.loads(out)["not_measured"]
         assert (code, "vit-tiny" in missing) == (4, True)
-        assert shell("bert-tiny", "--baseline", word, *WIDE)[0] == 0
-        assert shell("--baseline", word, "--allow", "missing", *WIDE)[0] == 0
+        assert check("bert-tiny", "--baseline", word, *WIDE)[0] == 0
+        assert check("--baseline", word, "--allow", "missing", *WIDE)[0] == 0
 
 
-def test_nothing_is_checked_against_itself(tmp_path, shell, command):
+def test_nothing_is_checked_against_itself(tmp_path, check, command):
     both(tmp_path, 1.3)
     assert command("db")("export", tmp_path / "now.csv", "--db", tmp_path / DB)[0] == 0
-    code, _, err = shell("--baseline", tmp_path / "now.csv")
+    code, _, err = check("--baseline", tmp_path / "now.csv")
     assert (code, "itself" in err) == (4, True)
     # A copy of the whole database is what came before.
     assert command("db")("merge", tmp_path / DB, "--db", tmp_path / "copy.duckdb")[0] == 0
-    assert shell("--baseline", tmp_path / "copy.duckdb")[0] == 1
-    assert shell("--baseline", "pr", "--run", "pr")[0] == 4
+    assert check("--baseline", tmp_path / "copy.duckdb")[0] == 1
+    assert check("--baseline", "pr", "--run", "pr")[0] == 4
 
 
 @pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r2"])
-def test_what_a_check_measured_for_itself_is_not_what_is_checked(tmp_path, shell, label):
+def test_what_a_check_measured_for_itself_is_not_what_is_checked(tmp_path, check, label):
     both(tmp_path, 1.08)
     store(tmp_path / DB, *launches(3.0, 9), run="r3", about={"label": label})
-    assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r2"]
-    assert json.loads(shell("--baseline", "main", "--run", "r3", "--json")[1])["runs"] == ["r3"]
+    assert json.loads(check("--baseline", "main", "--json")[1])["runs"] == ["r2"]
+    assert json.loads(check("--baseline", "main", "--run", "r3", "--json")[1])["runs"] == ["r3"]
 
 
 @pytest.mark.parametrize(
     "engine",  # ten launches are made: the one is imported in a tenth of the other's time
     ["onnxruntime", pytest.param("pytorch", marks=pytest.mark.full)],
 )
-def test_what_only_seemed_worse_is_measured_again(tmp_path, shell, command, engine):
+def test_what_only_seemed_worse_is_measured_again(tmp_path, check, command, engine):
     how = ("bert-tiny", "--framework", engine, "--batch-sizes", "1", "--threads", "1")
     few = ("--iterations", "5", "--warmup", "1", "--benchmark-only")
     found = command("run").json(*how, *few)
@@ -264,10 +258,10 @@ def test_what_only_seemed_worse_is_measured_again(tmp_path, shell, command, engi
 
     again("a", 1.0, label="main")
     again("b", 100.0, label="pr")
-    check = ("--baseline", "main", "--run", "pr", "--threshold", "0.5", "--json")
-    code, out, _ = shell(*check)
+    asked = ("--baseline", "main", "--run", "pr", "--threshold", "0.5", "--json")
+    code, out, _ = check(*asked)
     assert (code, json.loads(out)["outcome"]) == (1, "worse")
-    _, out, err = shell(*check, "--rerun")
+    _, out, err = check(*asked, "--rerun")
     said = json.loads(out)
     (latency, *_) = said["questions"][0]["figures"]
     assert latency["worse_by"] < 30.0  # what was stored was a hundred times as slow
@@ -277,18 +271,18 @@ def test_what_only_seemed_worse_is_measured_again(tmp_path, shell, command, engi
     assert "bert-tiny" in err  # it is seen to measure
 
 
-def test_what_others_measured_is_not_taken_for_the_newest_run(tmp_path, shell):
+def test_what_others_measured_is_not_taken_for_the_newest_run(tmp_path, check):
     both(tmp_path, 1.08)
     store(tmp_path / DB, *launches(3.0, 9), run="import-1", source={"name": "timm"})
-    assert json.loads(shell("--baseline", "pr", "--run", "main", "--json")[1])["runs"] == ["r1"]
-    assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r2"]
+    assert json.loads(check("--baseline", "pr", "--run", "main", "--json")[1])["runs"] == ["r1"]
+    assert json.loads(check("--baseline", "main", "--json")[1])["runs"] == ["r2"]
 
 
 @pytest.mark.parametrize(("factor", "shows"), [(1.3, True), (1.0, False)])
-def test_a_change_within_the_limit_is_not_headed_as_none(tmp_path, shell, factor, shows):
+def test_a_change_within_the_limit_is_not_headed_as_none(tmp_path, check, factor, shows):
     both(tmp_path, factor)
     quiet_history(tmp_path)
-    code, out, _ = shell("--baseline", "main", "--regression-alert", "0.6", "--markdown", "s.md")
+    code, out, _ = check("--baseline", "main", "--regression-alert", "0.6", "--markdown", "s.md")
     assert code == 0
     lines = [line for line in out.splitlines() if "bert-tiny" in line or "Nothing became" in line]
     assert [WITHIN_LIMIT in line for line in lines] == [shows, shows]
@@ -296,29 +290,29 @@ def test_a_change_within_the_limit_is_not_headed_as_none(tmp_path, shell, factor
     assert (WITHIN_LIMIT in (tmp_path / "s.md").read_text(encoding="utf-8")) == shows
 
 
-def test_a_mean_is_not_held_against_a_median(tmp_path, shell):
+def test_a_mean_is_not_held_against_a_median(tmp_path, check):
     """Half of the steps are quick: the median of the one says nothing of the other's mean."""
     only_mean = {"latency_p50_ms": None, "latency_mean_ms": 12.0, "throughput": None}
     only_median = {"latency_mean_ms": None, "latency_p50_ms": 8.0, "throughput": None}
     store(tmp_path / DB, *launches(**only_mean), run="r1", about={"label": "main"})
     store(tmp_path / DB, *launches(1.0, 3, **only_median), run="r2", about={"label": "pr"})
-    code, out, _ = shell("--baseline", "main", "--json")
+    code, out, _ = check("--baseline", "main", "--json")
     (one,) = json.loads(out)["questions"]
     assert (code, one["outcome"]) == (4, "can't tell")
     assert one["why"] == "of one side a median latency is known, of the other a mean"
     assert "latency" not in {figure["metric"] for figure in one["figures"]}
 
 
-def test_a_check_says_which_latency_it_judged(tmp_path, shell):
+def test_a_check_says_which_latency_it_judged(tmp_path, check):
     both(tmp_path, 1.0, latency_p50_ms=None)
-    _, out, _ = shell("--baseline", "main", "--json")
+    _, out, _ = check("--baseline", "main", "--json")
     (one,) = json.loads(out)["questions"]
     figures = {figure["metric"]: figure["figure"] for figure in one["figures"]}
     assert figures == {"latency": "mean", "throughput": None, "memory": None}
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_what_a_comparison_refused_turns_no_build_red(tmp_path, shell, command, older):
+def test_what_a_comparison_refused_turns_no_build_red(tmp_path, check, command, older):
     """A file of `compare` with an emulated side, which is five times as fast as the device."""
     one = {"series_key": "s", "case_id": "c"}
     cuda = {**one, "hardware": "cuda", "device_name": "A card"}
@@ -334,32 +328,32 @@ def test_what_a_comparison_refused_turns_no_build_red(tmp_path, shell, command, 
             writer.writerows({n: line[n] for n in writer.fieldnames} for line in lines)
     store(tmp_path / "now.duckdb", {**cuda, "latency_p50_ms": 5.0}, run="now")
     asked = ("--baseline", "base.csv", "--db", "now.duckdb", "--hardware", "cuda")
-    code, out, _ = shell(*asked)
+    code, out, _ = check(*asked)
     said = " ".join(out.split())
     assert (code, "not alike: emulated." in said) == (4, True)
     assert ("the baseline's file says of it" in said) == older
-    assert shell(*asked, "--allow", "emulated")[0] == 1
+    assert check(*asked, "--allow", "emulated")[0] == 1
 
 
-def test_older_runs_of_other_things_are_no_noise(tmp_path, shell):
+def test_older_runs_of_other_things_are_no_noise(tmp_path, check):
     """Nights with a workaround that were twice as slow, one here and one there."""
     quiet_history(tmp_path)
     both(tmp_path, 1.0)
-    alone = noise_of_runs(shell)
+    alone = noise_of_runs(check)
     for number in range(3):
         odd = launches(2.0 + number, 1, workarounds=["static shapes"])
         store(tmp_path / DB, *odd, run=f"odd-{number}")
     store(tmp_path / DB, *launches(0.1, 1, emulated=True), run="emulated")
-    assert noise_of_runs(shell) == pytest.approx(alone)
+    assert noise_of_runs(check) == pytest.approx(alone)
 
 
-def noise_of_runs(shell: Command) -> float:
+def noise_of_runs(check: Command) -> float:
     """By how much runs are taken to differ."""
-    (one,) = shell.json("--baseline", "main", "--run", "r2", *WIDE)["questions"]
+    (one,) = check.json("--baseline", "main", "--run", "r2", *WIDE)["questions"]
     return float(one["figures"][0]["noise_of_runs"])
 
 
-def test_the_last_run_is_checked_by_its_word(tmp_path, shell):
+def test_the_last_run_is_checked_by_its_word(tmp_path, check):
     both(tmp_path, 1.0)
-    _, out, _ = shell("--run", "last", "--baseline", "main", "--json")
+    _, out, _ = check("--run", "last", "--baseline", "main", "--json")
     assert json.loads(out)["runs"] == ["r2"]

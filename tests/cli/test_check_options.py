@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import Command
 from stored_rows import store
 
 from accelbench.judge.stored_results import NOISE
 
 DB = "accelbench.duckdb"
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("check")
 
 
 @pytest.fixture
@@ -41,18 +34,18 @@ def both(tmp_path: Path) -> None:
         (("--run", "r2", "bert-tiny"), "bert-tiny is a model: models come before the options."),
     ],
 )
-def test_a_slip_is_no_lack_of_results(shell, words, said):
-    code, out, err = shell(*words, "--baseline", "main")
+def test_a_slip_is_no_lack_of_results(check, words, said):
+    code, out, err = check(*words, "--baseline", "main")
     assert (code, out, said in err) == (2, "", True), err
 
 
 @pytest.mark.usefixtures("both")
-def test_what_is_to_be_measured_is_what_was_asked_for(shell):
-    code, _, err = shell("bert-base", "--baseline", "main", "--batch-sizes", "8")
+def test_what_is_to_be_measured_is_what_was_asked_for(check):
+    code, _, err = check("bert-base", "--baseline", "main", "--batch-sizes", "8")
     assert (code, "`accelbench run bert-base --batch-sizes 8`" in err) == (4, True), err
 
 
-def test_an_unknown_baseline_is_one_whatever_the_database_holds(tmp_path, shell):
+def test_an_unknown_baseline_is_one_whatever_the_database_holds(tmp_path, check):
     store(tmp_path / "imports.duckdb", {}, run="import-1", source={"name": "timm"})
     store(tmp_path / "noise.duckdb", {}, run="n", about={"label": NOISE})
     store(tmp_path / "none.duckdb")
@@ -64,11 +57,11 @@ def test_an_unknown_baseline_is_one_whatever_the_database_holds(tmp_path, shell)
             (tmp_path, f"{tmp_path} is a folder with no lake in it. There is a database in it"),
             ("file:///nolake", "There is no lake at file:///nolake."),
         ):
-            code, out, err = shell("--baseline", baseline, "--db", f"{name}.duckdb")
+            code, out, err = check("--baseline", baseline, "--db", f"{name}.duckdb")
             assert (code, out, said in err) == (2, "", True), err
 
 
-def test_a_database_that_is_not_there_ends_as_with_other_commands(tmp_path, shell, command):
+def test_a_database_that_is_not_there_ends_as_with_other_commands(tmp_path, check, command):
     (tmp_path / "empty.duckdb").touch()
     (tmp_path / "folder").mkdir()
     for place, said in (
@@ -77,7 +70,7 @@ def test_a_database_that_is_not_there_ends_as_with_other_commands(tmp_path, shel
         ("folder", "no lake in it"),
         ("file:///nolake", "There is no lake at /nolake"),
     ):
-        for ask in ((shell, "--baseline", "main"), (command("compare"),), (command("history"),)):
+        for ask in ((check, "--baseline", "main"), (command("compare"),), (command("history"),)):
             code, out, err = ask[0](*ask[1:], "--db", place)
             assert (code, out, said in err) == (3, "", True), err
     code, _, err = command("db")("status", "--db", "empty.duckdb")
@@ -96,8 +89,8 @@ def test_a_database_that_is_not_there_ends_as_with_other_commands(tmp_path, shel
         ("--markdown", "s.md"),
     ],
 )
-def test_what_means_nothing_beside_noise_is_refused(tmp_path, shell, words):
-    code, out, err = shell("--noise", "5", *words)
+def test_what_means_nothing_beside_noise_is_refused(tmp_path, check, words):
+    code, out, err = check("--noise", "5", *words)
     assert (code, out) == (2, "")
     assert f"where {words[0]} would mean nothing" in err
     assert list(tmp_path.iterdir()) == []
@@ -106,8 +99,8 @@ def test_what_means_nothing_beside_noise_is_refused(tmp_path, shell, words):
 @pytest.mark.parametrize(
     "words", [("--hardware", "cuad"), ("--framework", "nope"), ("--precision", "fp99")]
 )
-def test_a_slip_beside_noise_measures_nothing(tmp_path, shell, words):
-    code, out, err = shell("--noise", "5", *words)
+def test_a_slip_beside_noise_measures_nothing(tmp_path, check, words):
+    code, out, err = check("--noise", "5", *words)
     assert (code, out, words[1] in err) == (2, "", True)
     assert list(tmp_path.iterdir()) == []
 
@@ -130,13 +123,13 @@ def test_an_empty_value_is_said_to_be_empty(command, name, words, option):
 
 
 @pytest.mark.usefixtures("both")
-def test_a_label_of_two_lines_is_shown_in_one(tmp_path, shell, command):
-    out = shell("--baseline", "main", "--markdown", "s.md")[1]
+def test_a_label_of_two_lines_is_shown_in_one(tmp_path, check, command):
+    out = check("--baseline", "main", "--markdown", "s.md")[1]
     assert "r2 (two<U+000A>lines) against main" in out
     assert "two\nlines" not in (tmp_path / "s.md").read_text()
-    assert "against two<U+000A>lines" in shell("--run", "main", "--baseline", "two\nlines")[1]
+    assert "against two<U+000A>lines" in check("--run", "main", "--baseline", "two\nlines")[1]
     assert "r2 (two<U+000A>lines)" in command("compare")("--by", "run")[1]
-    assert "r2 (two<U+000A>lines)" in shell("--baseline", "nobody")[2]
+    assert "r2 (two<U+000A>lines)" in check("--baseline", "nobody")[2]
 
 
 def test_a_label_that_cannot_be_shown_is_refused(command):
@@ -147,12 +140,12 @@ def test_a_label_that_cannot_be_shown_is_refused(command):
 
 
 @pytest.mark.usefixtures("both")
-def test_advice_names_the_option_that_chose_the_place(tmp_path, shell, command):
+def test_advice_names_the_option_that_chose_the_place(tmp_path, check, command):
     (tmp_path / "file").touch()
     for ask, advice in (
         ((command("compare"), "--by", "run", "--output", "file/x.csv"), "choose another place."),
         ((command("db"), "export", "file/x.csv"), "choose another place."),
-        ((shell, "--baseline", "main", "--markdown", "file/x.md"), "with --markdown PATH."),
+        ((check, "--baseline", "main", "--markdown", "file/x.md"), "with --markdown PATH."),
         ((command("db"), "init", "--db", "file/x.duckdb"), "with --db PATH."),
     ):
         code, _, err = ask[0](*ask[1:])

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import Command
 from stored_rows import store
 
 DB = "accelbench.duckdb"
 OPENVINO = {"hardware": "openvino", "runtime": "openvino", "latency_p50_ms": 4.0}
 ORT = {"runtime": "onnxruntime", "latency_p50_ms": 6.0}
 GPU = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 1.0}
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("compare")
 
 
 @pytest.fixture
@@ -36,16 +29,16 @@ def stored(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("stored")
 @pytest.mark.parametrize("axis", ["engine", "runtime"])
-def test_all_engines_of_a_device_stand_in_one_table(shell, axis):
-    found = shell.json("--by", axis)["comparisons"]
+def test_all_engines_of_a_device_stand_in_one_table(compare, axis):
+    found = compare.json("--by", axis)["comparisons"]
     assert [line["runtime"] for line in found] == ["pytorch", "onnxruntime", "openvino"]
     assert found[2]["speedup"] == pytest.approx(2.0, rel=0.03)  # of rates
 
 
 @pytest.mark.usefixtures("stored")
-def test_the_processor_means_what_openvino_runs_on_it(shell):
+def test_the_processor_means_what_openvino_runs_on_it(compare):
     words = ("--hardware", "cpu", "--framework", "pytorch,onnxruntime,openvino")
-    found = shell.json("--by", "engine", *words)
+    found = compare.json("--by", "engine", *words)
     assert {line["runtime"] for line in found["comparisons"]} == {
         *("pytorch", "onnxruntime", "openvino")
     }
@@ -54,28 +47,28 @@ def test_the_processor_means_what_openvino_runs_on_it(shell):
 
 
 @pytest.mark.usefixtures("stored")
-def test_what_a_request_drops_is_said(shell):
+def test_what_a_request_drops_is_said(compare):
     words = ("--by", "engine", "--hardware", "cpu,cuda", "--framework", "pytorch,openvino")
-    code, out, _ = shell(*words)
+    code, out, _ = compare(*words)
     assert code == 0
     assert "Not shown: hardware cuda: there is nothing beside it that was asked alike." in out
-    said = shell.json(*words, "--precision", "fp32,bf16")["not_shown"]
+    said = compare.json(*words, "--precision", "fp32,bf16")["not_shown"]
     assert "Not shown: precision bf16: no result has it beside the rest of what was asked for." in (
         said
     )
 
 
 @pytest.mark.usefixtures("stored")
-def test_a_model_is_told_to_be_missing_by_the_name_that_was_typed(tmp_path, shell):
+def test_a_model_is_told_to_be_missing_by_the_name_that_was_typed(tmp_path, compare):
     """Of a model of another's results “Not shown: model resnet-50” was said under its own table."""
     store(tmp_path / DB, {"model": "resnet50"}, {"model": "resnet50", **ORT}, run="theirs")
-    assert shell.json("resnet50", "--by", "engine")["not_shown"] == []
-    (said,) = shell.json("bert-tiny", "vit-tiny", "--by", "engine")["not_shown"]
+    assert compare.json("resnet50", "--by", "engine")["not_shown"] == []
+    (said,) = compare.json("bert-tiny", "vit-tiny", "--by", "engine")["not_shown"]
     assert said.startswith("Not shown: model vit-tiny: ")
 
 
 @pytest.mark.usefixtures("stored")
-def test_one_table_of_engines_precisions_and_batches(tmp_path, shell):
+def test_one_table_of_engines_precisions_and_batches(tmp_path, compare):
     more = {"verification": "ok", "verification_error": 3e-5}
     store(
         tmp_path / DB,
@@ -83,23 +76,23 @@ def test_one_table_of_engines_precisions_and_batches(tmp_path, shell):
         {**ORT, **more, "precision": "int8", "latency_p50_ms": 3.0},
         run="more",
     )
-    code, out, _ = shell("--pivot", "--hardware", "cpu")
+    code, out, _ = compare("--pivot", "--hardware", "cpu")
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
     assert ["engine", "precision", "batch", "1", "batch", "8", "error"] in lines
     assert next(line for line in lines if "int8" in line)[-1] == "3.0e-05"
     assert out.index("int8") < out.index("pytorch")
-    (told,) = shell.json("--pivot", "--hardware", "cpu", "--sort", "precision")["pivots"]
+    (told,) = compare.json("--pivot", "--hardware", "cpu", "--sort", "precision")["pivots"]
     assert [line["precision"] for line in told["lines"]] == ["fp32", "fp32", "fp32", "int8"]
     best = [line["runtime"] for line in told["lines"] if line["cells"][0]["best"]]
     assert best == ["onnxruntime"]
-    assert shell("--pivot", "--hardware", "cpu", "--output", "a.csv")[0] == 0
+    assert compare("--pivot", "--hardware", "cpu", "--output", "a.csv")[0] == 0
     with (tmp_path / "a.csv").open(encoding="utf-8") as stream:
         cells = list(csv.DictReader(stream))
     assert {cell["runtime"] for cell in cells if cell["best"] == "true"} == {"onnxruntime"}
 
 
 @pytest.mark.usefixtures("stored")
-def test_what_does_not_go_together_is_refused(shell):
-    assert shell("--sort", "speed")[0] == 2
-    assert shell("--pivot", "--sort", "name")[0] == 2
+def test_what_does_not_go_together_is_refused(compare):
+    assert compare("--sort", "speed")[0] == 2
+    assert compare("--pivot", "--sort", "name")[0] == 2

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from shells import Command
 from stored_rows import store
 
 from accelbench.present.terminal.compare import differences_in_short
@@ -18,11 +15,6 @@ NOTHING = {
     "throughput": None,
     "memory_peak_mb": None,
 }
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("compare")
 
 
 def headed(out: str) -> list[str]:
@@ -41,16 +33,16 @@ def headed(out: str) -> list[str]:
         (NOTHING | {"latency_p90_ms": 9.0}, "hardware by p90 ms times as fast"),
     ],
 )
-def test_the_heading_says_which_figure_it_is(tmp_path, shell, figures, headings):
+def test_the_heading_says_which_figure_it_is(tmp_path, compare, figures, headings):
     store(tmp_path / DB, figures, GPU | figures)
-    code, out, _ = shell()
+    code, out, _ = compare()
     assert (code, headed(out)) == (0, headings.split())
     assert ("sequences" in out) == ("/s" in headings.split())
 
 
-def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path, shell):
+def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path, compare):
     store(tmp_path / DB, {}, GPU | {"latency_p50_ms": None, "throughput": None})
-    _, out, _ = shell()
+    _, out, _ = compare()
     assert "latency ms" in out
     assert "8.00 p50" in out
     assert "8.50 mean" in out
@@ -59,10 +51,10 @@ def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path, shell):
     assert "Times as fast: by the mean time of an item." in out
 
 
-def test_an_import_is_not_advised_to_be_launched_again(tmp_path, shell):
+def test_an_import_is_not_advised_to_be_launched_again(tmp_path, compare):
     theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
     store(tmp_path / DB, theirs, GPU | theirs)
-    _, out, _ = shell()
+    _, out, _ = compare()
     assert "--launches" not in out
     assert "Single imported results have no interval" in out
 

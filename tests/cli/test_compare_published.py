@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import Command
 from stored_rows import store
 
 from accelbench.judge.comparison import compared
@@ -22,11 +20,6 @@ from asked_rows import row
 DB = "accelbench.duckdb"
 THEIRS = {"provenance": "imported", "weights_digest": None, "run_id": "import-1"}
 NO_LATENCY = {"latency_p50_ms": None, "latency_mean_ms": None}
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("compare")
 
 
 def submitted(device: str, by: str, rate: float, **changes: Any) -> dict[str, Any]:
@@ -106,8 +99,8 @@ def published(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("published")
-def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell):
-    code, out, _ = shell()
+def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(compare):
+    code, out, _ = compare()
     assert code == 0
     fp32, int8 = out.split("bert-tiny · ")[1:]
     assert "threads" in fp32.splitlines()[2]
@@ -117,33 +110,33 @@ def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell)
     assert "slower:" not in fp32
     assert "The fastest runtime stands for a place; slower: onnx at qnn A phone." in int8
     assert "threads" not in int8.splitlines()[2]
-    found = shell.json()["comparisons"]
+    found = compare.json()["comparisons"]
     assert {one["engine_version"] for one in found} == {"ncnn 1.0", "ncnn 1.1", None}
 
 
-def test_tables_by_different_figures_say_each_theirs(tmp_path, shell):
+def test_tables_by_different_figures_say_each_theirs(tmp_path, compare):
     """A rate of a server stood over “by the time of an item, mean, p90, p99”."""
     rate = {**NO_LATENCY, "throughput": 500.0, "scenario": "server"}
     tail = {**NO_LATENCY, "throughput": None, "latency_p90_ms": 9.0}
     gpu = {"hardware": "cuda", "device_name": "A card"}
     store(tmp_path / DB, rate, {**rate, **gpu}, tail, {**tail, **gpu})
-    out = shell()[1]
+    out = compare()[1]
     by_tail, by_rate = sorted(out.split("bert-tiny · ")[1:], key=lambda one: "server" in one)
     assert "Times as fast: by the p90 time of an item." in by_tail
     assert "Times as fast: by the rate of items" in by_rate
 
 
-def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(tmp_path, shell):
+def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(tmp_path, compare):
     """“refused” stood on the row that was sound; its baseline was shown plain."""
     sound = {"runtime": "onnxruntime", "latency_p50_ms": 2.0}
     store(tmp_path / DB, {"quality": "unusable"}, sound)
-    out = shell("--by", "engine")[1]
+    out = compare("--by", "engine")[1]
     assert "8.00?" in out
     assert "2.00?" not in out
     assert "1 not compared, its baseline is unusable: interval wider than ±25 %." in out
 
 
-def test_lines_of_a_pivot_say_their_versions(tmp_path, shell):
+def test_lines_of_a_pivot_say_their_versions(tmp_path, compare):
     """NHWC by torch 2.1 stood beside NCHW by torch 2.9, unmarked."""
     sides = [
         {
@@ -154,7 +147,7 @@ def test_lines_of_a_pivot_say_their_versions(tmp_path, shell):
         for layout, version in (("nhwc", "2.1"), ("nchw", "2.9"))
     ]
     store(tmp_path / DB, *sides)
-    out = shell("--pivot")[1]
+    out = compare("--pivot")[1]
     assert "torch 2.1 eager" in " ".join(out.split())
-    lines = [line for one in shell.json("--pivot")["pivots"] for line in one["lines"]]
+    lines = [line for one in compare.json("--pivot")["pivots"] for line in one["lines"]]
     assert {line["engine_version"] for line in lines} == {"torch 2.1 eager", "torch 2.9 eager"}

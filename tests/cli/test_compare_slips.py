@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from shells import Command
 from stored_rows import store
 
 from accelbench.judge.stored_results import NOISE, RERUN_OF
@@ -13,11 +10,6 @@ from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"
 GPU = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("compare")
 
 
 SLIPS = [
@@ -64,7 +56,7 @@ def test_a_word_that_only_results_know_is_known(tmp_path, command):
     assert command("matrix")("--hardware", "gaudi", "--precision", "fp8")[0] == 0
 
 
-def test_what_the_program_knows_is_not_looked_for_in_the_database(tmp_path, shell, monkeypatch):
+def test_what_the_program_knows_is_not_looked_for_in_the_database(tmp_path, compare, monkeypatch):
     store(tmp_path / DB, {}, GPU)
     asked: list[str] = []
     query = Database.query
@@ -74,29 +66,29 @@ def test_what_the_program_knows_is_not_looked_for_in_the_database(tmp_path, shel
         return query(self, sql, *more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Database, "query", noted)
-    assert shell("bert-tiny", "--hardware", "cpu,cuda", "--framework", "torch,onnx")[0] == 0
+    assert compare("bert-tiny", "--hardware", "cpu,cuda", "--framework", "torch,onnx")[0] == 0
     assert len(asked) == 3  # its runs, where its rows lie, and these
 
 
-def test_the_other_names_of_a_runtime_find_it(tmp_path, shell):
+def test_the_other_names_of_a_runtime_find_it(tmp_path, compare):
     store(tmp_path / DB, {}, GPU)
-    assert shell("--framework", "torch")[0] == 0
+    assert compare("--framework", "torch")[0] == 0
 
 
 @pytest.mark.parametrize("word", ["RESNET50", "ResNet50", "resnet-50", "microsoft/resnet-50"])
-def test_a_model_in_another_spelling_is_told(tmp_path, shell, word):
+def test_a_model_in_another_spelling_is_told(tmp_path, compare, word):
     theirs = {"model": "resnet50"}
     store(tmp_path / DB, theirs, {**theirs, **GPU})
-    code, out, err = shell(word)
+    code, out, err = compare(word)
     assert (code, out) == (2, "")
     assert f"has no results of {word!r}. Did you mean resnet50?" in err
-    code, _, err = shell("resnet50", "--batch-sizes", "77")
+    code, _, err = compare("resnet50", "--batch-sizes", "77")
     assert (code, "Did you mean" in err) == (4, False)
 
 
-def test_names_like_a_known_model_that_nobody_measured(tmp_path, shell):
+def test_names_like_a_known_model_that_nobody_measured(tmp_path, compare):
     store(tmp_path / DB, {"model": "resnet-tiny"})
-    code, _, err = shell("resnet-50")
+    code, _, err = compare("resnet-50")
     assert code == 4
     assert "`accelbench run resnet-50`" in err
     assert "There are results of resnet-tiny." in err
@@ -113,31 +105,30 @@ def test_names_like_a_known_model_that_nobody_measured(tmp_path, shell):
         ("", "--set small --hardware all"),
     ],
 )
-def test_what_was_asked_for_is_what_is_to_be_measured(tmp_path, shell, words, run):
+def test_what_was_asked_for_is_what_is_to_be_measured(tmp_path, compare, words, run):
     store(tmp_path / DB, *([{}] if words else []))
-    code, _, err = shell(*words.split())
+    code, _, err = compare(*words.split())
     assert (code, f"`accelbench run {run}`" in err) == (4, True), err
 
 
 @pytest.mark.parametrize("option", ["--run", "--hardware", "--batch-sizes", "--mode"])
-def test_a_model_that_is_the_only_value_of_a_list_is_told(tmp_path, shell, option):
+def test_a_model_that_is_the_only_value_of_a_list_is_told(tmp_path, compare, option):
     store(tmp_path / DB, {}, run="cpu-1")
-    code, _, err = shell(option, "bert-tiny")
+    code, _, err = compare(option, "bert-tiny")
     assert (code, "models come before the options" in err) == (2, True)
 
 
 @pytest.mark.parametrize("some", [("--batch-sizes", "1,8"), ("--hardware", "cpu", "cuda")])
-def test_a_model_after_the_values_of_a_list_is_the_model(tmp_path, shell, some):
+def test_a_model_after_the_values_of_a_list_is_the_model(tmp_path, compare, some):
     cuda = {"hardware": "cuda", "device_name": "A card"}
     store(tmp_path / DB, {}, cuda, {"model": "gpt2"}, {**cuda, "model": "gpt2"})
-    found = shell.json(*some, "bert-tiny")
+    found = compare.json(*some, "bert-tiny")
     assert {one["model"] for one in found["comparisons"]} == {"bert-tiny"}
 
 
 @pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r"])
-def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(tmp_path, command, label):
+def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(tmp_path, compare, label):
     later = {"started_at": "2026-05-01T00:00:00Z"}
-    compare = command("compare")
     store(tmp_path / "only.duckdb", {}, GPU, run="n", about={"label": label})
     code, _, err = compare("--db", "only.duckdb")
     assert (code, "but what checks measured for themselves" in err) == (4, True)
@@ -160,15 +151,15 @@ def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(tmp_pat
     ],
 )
 def test_what_an_axis_lacks_is_measured_by_the_command_that_is_named(
-    tmp_path, shell, axis, advised
+    tmp_path, compare, axis, advised
 ):
     store(tmp_path / DB, {})
-    code, _, err = shell("--by", axis)
+    code, _, err = compare("--by", axis)
     assert code == 4
     assert f"`{advised}`" in " ".join(err.split())
 
 
-def test_a_command_that_is_named_asks_for_what_was_asked(tmp_path, shell, command):
+def test_a_command_that_is_named_asks_for_what_was_asked(tmp_path, compare, command):
     (tmp_path / "net.onnx").touch()
     net = {"model": "net.onnx", "sequence_length": None, "batch_size": 4}
     sizes = [{**net, "dimensions": text} for text in ("edges=8,nodes=64", "edges=8,nodes=128")]
@@ -179,7 +170,7 @@ def test_a_command_that_is_named_asks_for_what_was_asked(tmp_path, shell, comman
         ("net.onnx --batch-sizes 4", "--batch-sizes 4 --dim edges=8 --dim nodes=64,128"),
     ):
         model, (*filters,) = words.split()[0], words.split()[1:]
-        code, _, err = shell(model, *filters, "--by", "mode", "--hardware", "cpu", *into.split())
+        code, _, err = compare(model, *filters, "--by", "mode", "--hardware", "cpu", *into.split())
         said = f"`accelbench run {model} --mode both --hardware cpu {sizes_of} {into}`"
         assert (code, said in err) == (4, True), err
         code, _, err = command("check")(model, *filters, *into.split())

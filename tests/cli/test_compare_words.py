@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import Command
 from stored_rows import store
 
 DB = "accelbench.duckdb"
-RUNS = {
-    "20260101-aa": ("main", 8.0),
-    "20260102-bb": ("main", 4.0),
-    "20260103-cc": ("pr-12", 2.0),
-}
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("compare")
+RUNS = {"20260101-aa": ("main", 8.0), "20260102-bb": ("main", 4.0), "20260103-cc": ("pr-12", 2.0)}
 
 
 @pytest.fixture
@@ -41,17 +30,17 @@ def of_runs(found: Any) -> set[str]:
 
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize("word", ["pr-12", "20260103-cc", "20260103"])
-def test_a_run_is_named_by_label_id_or_beginning(shell, word):
-    assert of_runs(shell.json("--by", "batch", "--run", word)) == {"20260103-cc"}
+def test_a_run_is_named_by_label_id_or_beginning(compare, word):
+    assert of_runs(compare.json("--by", "batch", "--run", word)) == {"20260103-cc"}
 
 
 @pytest.mark.usefixtures("runs")
-def test_of_a_label_of_many_runs_the_newest_is_the_baseline(shell):
-    found = shell.json("--by", "run", "--baseline", "main", "--batch-sizes", "1")
+def test_of_a_label_of_many_runs_the_newest_is_the_baseline(compare):
+    found = compare.json("--by", "run", "--baseline", "main", "--batch-sizes", "1")
     assert {line["baseline"] for line in found["comparisons"]} == {"20260102-bb"}
     assert [line["speedup"] for line in found["comparisons"]] == [0.5, 1.0, 2.0]
     assert found["labels"] == {run: label for run, (label, _) in RUNS.items()}
-    assert "20260102-bb (main)" in shell("--by", "run")[1]
+    assert "20260102-bb (main)" in compare("--by", "run")[1]
 
 
 @pytest.mark.usefixtures("runs")
@@ -66,50 +55,50 @@ def test_of_a_label_of_many_runs_the_newest_is_the_baseline(shell):
         (("--run", "202601"), "'202601' begins the ids of 3 runs."),
     ],
 )
-def test_a_word_that_means_no_one_run_is_refused(shell, words, said):
-    code, out, err = shell(*words)
+def test_a_word_that_means_no_one_run_is_refused(compare, words, said):
+    code, out, err = compare(*words)
     assert (code, out) == (2, "")
     assert said in err
     assert "20260101-aa (main)" in err
 
 
-def test_a_slip_in_a_models_name_is_told_with_what_is_like_it(tmp_path, shell):
+def test_a_slip_in_a_models_name_is_told_with_what_is_like_it(tmp_path, compare):
     store(tmp_path / DB, {"model": "theirs_v2"}, {"model": "theirs_v2", "hardware": "cuda"})
     for words in (("theirs_v3",), ("theirs_v2", "theirs_v3"), ("THEIRS_V2",)):
-        code, out, err = shell(*words)
+        code, out, err = compare(*words)
         assert (code, out) == (2, "")
         assert f"No model is called {words[-1]!r}. Did you mean theirs_v2?" in err
-    code, _, err = shell("zzz")
+    code, _, err = compare("zzz")
     assert (code, "There are results of theirs_v2." in err) == (2, True)
 
 
-def test_a_model_that_is_known_and_was_not_measured_is_to_be_measured(tmp_path, shell):
+def test_a_model_that_is_known_and_was_not_measured_is_to_be_measured(tmp_path, compare):
     store(tmp_path / DB, {}, {"hardware": "cuda"})
     for word in ("vit-base", "bert-tiny --precision int8"):
-        code, _, err = shell(*word.split())
+        code, _, err = compare(*word.split())
         assert (code, "measure first" in err) == (4, True)
 
 
-def test_a_folder_that_is_no_lake_is_told(tmp_path, shell):
+def test_a_folder_that_is_no_lake_is_told(tmp_path, compare):
     folder = tmp_path / "results"
     folder.mkdir()
-    code, _, err = shell("--db", folder)
+    code, _, err = compare("--db", folder)
     assert code == 3
     assert f"{folder} is a folder with no lake in it. Begin one" in err
     store(folder / DB, {})
-    assert f"There is a database in it: --db {folder / DB}." in shell("--db", folder)[2]
+    assert f"There is a database in it: --db {folder / DB}." in compare("--db", folder)[2]
 
 
-def test_a_file_in_a_folder_that_is_not_there_yet(tmp_path, shell):
+def test_a_file_in_a_folder_that_is_not_there_yet(tmp_path, compare):
     store(tmp_path / DB, {}, {"hardware": "cuda"})
-    assert shell("--output", "new/analysis.csv")[0] == 0
+    assert compare("--output", "new/analysis.csv")[0] == 0
     assert (tmp_path / "new" / "analysis.csv").exists()
     (tmp_path / "file").touch()
-    code, _, err = shell("--output", "file/analysis.csv")
+    code, _, err = compare("--output", "file/analysis.csv")
     assert (code, "Writing the file failed" in err) == (3, True)
 
 
-def test_what_is_quantised_and_not_verified_is_told_below_its_table(tmp_path, shell):
+def test_what_is_quantised_and_not_verified_is_told_below_its_table(tmp_path, compare):
     """It read “int8 … 4.83× (4.62 – 5.04)”, and nothing of its outputs."""
     fine = {"verification": "ok", "verification_error": 0.01}
     store(
@@ -122,11 +111,11 @@ def test_what_is_quantised_and_not_verified_is_told_below_its_table(tmp_path, sh
         ),
         *({"latency_p50_ms": 3.0, "launch": n, "precision": "fp8", **fine} for n in range(2)),
     )
-    said = shell("--by", "precision")[1].splitlines()
+    said = compare("--by", "precision")[1].splitlines()
     assert "Not known to be exact: int4 (error 0.5); int8 (outputs not verified)." in said
     told = {
         line["precision"]: (line["verification_error"], line["not_exact"])
-        for line in shell.json("--by", "precision")["comparisons"]
+        for line in compare.json("--by", "precision")["comparisons"]
     }
     assert told == {
         "fp32": (0.01, ""),

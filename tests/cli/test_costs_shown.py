@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import QUICK, Command
+from shells import QUICK
 from stored_rows import store
 
 DB = "accelbench.duckdb"
@@ -33,11 +32,6 @@ def prices(tmp_path: Path) -> Path:
     path = tmp_path / "prices.json"
     path.write_text(PRICES, encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def compare(command: Callable[..., Command]) -> Command:
-    return command("compare")
 
 
 def test_a_comparison_has_a_column_of_cost_and_says_by_which_prices(tmp_path, compare, prices):

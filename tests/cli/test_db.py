@@ -32,14 +32,9 @@ def measured(path: Path, run: str = "r", count: int = 2, **more: Any) -> Databas
     with Journal.create(database.journals, run) as journal:
         for number in range(count):
             body = {
-                "model": "bert-tiny",
-                "hardware": "cpu",
-                "status": "ok",
-                "latency_mean_ms": 1.25,
-                "started_at": "2026-01-02T03:04:05.000000Z",
-                "samples": {"step": [1, 2]},
-                **more,
-            }
+                "model": "bert-tiny", "hardware": "cpu", "status": "ok", "latency_mean_ms": 1.25,
+                "started_at": "2026-01-02T03:04:05.000000Z", "samples": {"step": [1, 2]}, **more,
+            }  # fmt: skip
             journal.append(Fact(RESULT, f"{run}-{number}", body))
     return database
 

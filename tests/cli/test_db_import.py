@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shells import Command
 from stored_rows import store
 
 TIMM = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv"
@@ -21,11 +19,6 @@ NO_MOMENT = (
     "2 results say no moment: they are compared, but have no place in a history; --measured-at"
     " gives them one, in a database without them"
 )
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("db")
 
 
 def tidy(path: Path, *sources: str) -> Path:
@@ -51,98 +44,98 @@ def a_table(path: Path, *changes: dict[str, Any]) -> None:
     pq.write_table(pa.Table.from_pylist([{**line, **one} for one in changes]), path)
 
 
-def test_equal_lines_are_taken_once_and_counted_apart_from_what_is_there(tmp_path, shell):
+def test_equal_lines_are_taken_once_and_counted_apart_from_what_is_there(tmp_path, db):
     other = {"latency_ms": 5.0, "throughput": 200.0}
     a_table(tmp_path / "a.parquet", {}, {}, {}, other)
-    found = shell.json("import", "tidy", "a.parquet")
+    found = db.json("import", "tidy", "a.parquet")
     assert (found["results"], found["equal_lines"], found["there_already"]) == (2, 2, 0)
-    _, out, _ = shell("import", "tidy", "a.parquet")
+    _, out, _ = db("import", "tidy", "a.parquet")
     equal, known = out.splitlines()[1:]
     assert equal.startswith("2 lines repeat another in everything and are taken once: ")
     assert known == "2 more were there already"
 
 
-def test_equal_lines_that_say_they_are_launches_are_launches(tmp_path, shell):
+def test_equal_lines_that_say_they_are_launches_are_launches(tmp_path, db):
     a_table(tmp_path / "a.parquet", *({"extra": f'{{"launch": {n}}}'} for n in range(3)))
-    assert shell.json("import", "tidy", "a.parquet")["results"] == 3
+    assert db.json("import", "tidy", "a.parquet")["results"] == 3
 
 
-def test_import_brings_in_once_and_says_so(tmp_path, shell):
+def test_import_brings_in_once_and_says_so(tmp_path, db):
     (tmp_path / TIMM).write_text(TIMM_TEXT)
-    code, out, _ = shell("import", "timm", TIMM)
+    code, out, _ = db("import", "timm", TIMM)
     assert code == 0
     assert out.splitlines() == [
         f"2 results from {TIMM}", "Machine, by --machine: source timm", NO_MOMENT,
     ]  # fmt: skip
-    again = shell("import", "timm", TIMM)[1].splitlines()
+    again = db("import", "timm", TIMM)[1].splitlines()
     assert again == [f"0 results from {TIMM}", "2 more were there already"]
-    status = shell.json("status")
+    status = db.json("status")
     assert status["results_by_provenance"] == {"imported": 2}
     assert status["runs_by_status"] == {"finished": 1}
     assert status["machines"] == ["source timm"]
 
 
-def test_a_single_result_is_one_result(tmp_path, shell):
+def test_a_single_result_is_one_result(tmp_path, db):
     (tmp_path / TIMM).write_text("".join(TIMM_TEXT.splitlines(keepends=True)[:2]))
-    first, _, undated = shell("import", "timm", TIMM)[1].splitlines()
+    first, _, undated = db("import", "timm", TIMM)[1].splitlines()
     assert first == f"1 result from {TIMM}"
     assert undated.startswith("1 result says no moment: it is compared, but has no place")
-    assert "1 more was there already" in shell("import", "timm", TIMM)[1]
+    assert "1 more was there already" in db("import", "timm", TIMM)[1]
 
 
-def test_lines_without_a_figure_are_counted(tmp_path, shell):
+def test_lines_without_a_figure_are_counted(tmp_path, db):
     """Lines were left out without a word."""
     empty = "net_c" + "," * TIMM_TEXT.splitlines()[0].count(",") + "\n"
     (tmp_path / TIMM).write_text(TIMM_TEXT + empty)
-    assert shell.json("import", "timm", TIMM)["without_figures"] == 1
-    said = shell("import", "timm", TIMM)[1]
+    assert db.json("import", "timm", TIMM)["without_figures"] == 1
+    said = db("import", "timm", TIMM)[1]
     assert "1 more line has no figure: it did not run, and is left out" in said
 
 
-def test_a_moment_that_is_given_is_said_to_be_late(tmp_path, shell):
+def test_a_moment_that_is_given_is_said_to_be_late(tmp_path, db):
     (tmp_path / TIMM).write_text(TIMM_TEXT)
     dated = ("import", "timm", TIMM, "--measured-at", "2026-08-08")
-    assert "no moment" not in shell(*dated, "--db", "dated.duckdb")[1]
-    shell("import", "timm", TIMM)
-    found = shell(*dated)[1].splitlines()
+    assert "no moment" not in db(*dated, "--db", "dated.duckdb")[1]
+    db("import", "timm", TIMM)
+    found = db(*dated)[1].splitlines()
     assert found[1].endswith("already; what is there keeps the moment it has, or none")
-    assert shell.json("status")["tables"]["benchmark_results"] == 2
-    assert shell.json("status", "--db", "dated.duckdb")["first_result_at"].startswith("2026-08-08")
+    assert db.json("status")["tables"]["benchmark_results"] == 2
+    assert db.json("status", "--db", "dated.duckdb")["first_result_at"].startswith("2026-08-08")
 
 
-def test_import_says_what_it_did_to_machines(tmp_path, shell):
+def test_import_says_what_it_did_to_machines(tmp_path, db):
     (tmp_path / TIMM).write_text(TIMM_TEXT)
-    found = shell.json("import", "timm", ".", "--commit", "abc", "--licence", "none")
+    found = db.json("import", "timm", ".", "--commit", "abc", "--licence", "none")
     assert (found["results"], found["there_already"], found["without_moment"]) == (2, 0, 2)
     assert found["source"] == {"name": "timm", "commit": "abc", "licence": "none"}
     assert found["machines"] == ["source timm"]
     assert found["files"] == [TIMM]
 
 
-def test_import_refuses_what_is_malformed_and_brings_in_nothing(tmp_path, shell):
+def test_import_refuses_what_is_malformed_and_brings_in_nothing(tmp_path, db):
     (tmp_path / TIMM).write_text(TIMM_TEXT + "net_c,1,soon,1\n")
-    code, out, err = shell("import", "timm", TIMM)
+    code, out, err = db("import", "timm", TIMM)
     assert (code, out) == (2, "")
     assert f"{TIMM}, line 4, 'infer_step_time': 'soon' is no number." in err
     assert "Nothing of it was imported." in err
     assert not (tmp_path / "accelbench.duckdb").exists()
 
 
-def test_import_knows_its_kinds(shell):
-    code, _, err = shell("import", "timn", "x.csv")
+def test_import_knows_its_kinds(db):
+    code, _, err = db("import", "timn", "x.csv")
     assert code == 2
     assert "There is no kind named 'timn'." in err
     assert "pytest-benchmark" in err
 
 
-def test_status_does_not_list_thousands_of_models(tmp_path, shell):
+def test_status_does_not_list_thousands_of_models(tmp_path, db):
     lines = "".join(f"net_{n},1000,256,256\n" for n in range(2000))
     (tmp_path / TIMM).write_text(TIMM_TEXT.splitlines(keepends=True)[0] + lines)
-    shell("import", "timm", TIMM)
-    shown = shell("status")[1]
+    db("import", "timm", TIMM)
+    shown = db("status")[1]
     assert len(shown.splitlines()) < 40
     assert "1976 more" in " ".join(shown.split())
-    assert len(shell.json("status")["models"]) == 2000
+    assert len(db.json("status")["models"]) == 2000
 
 
 def measured(path: Path, *, days: int = 6) -> None:
@@ -160,46 +153,46 @@ def measured(path: Path, *, days: int = 6) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_a_source_that_is_named_is_the_machine(form, tmp_path, shell, command):
+def test_a_source_that_is_named_is_the_machine(form, tmp_path, db, command):
     measured(tmp_path / "a.duckdb")
-    shell("export", f"all.{form}", "--db", "a.duckdb")
-    found = shell.json("import", form, f"all.{form}", "--source", "cellar", "--db", "b.duckdb")
+    db("export", f"all.{form}", "--db", "a.duckdb")
+    found = db.json("import", form, f"all.{form}", "--source", "cellar", "--db", "b.duckdb")
     assert found["machines"] == ["source cellar (A processor, 2 CPUs, 16 GiB)"]
     for word in ("cellar", "source cellar"):
         history = command("history").json("--machine", word, "--db", "b.duckdb")
         assert len(history["series"]) == 2
     # What others have been told of it goes on from here.
-    shell("export", f"more.{form}", "--db", "b.duckdb")
-    further = shell.json("import", form, f"more.{form}", "--db", "c.duckdb")
+    db("export", f"more.{form}", "--db", "b.duckdb")
+    further = db.json("import", form, f"more.{form}", "--db", "c.duckdb")
     assert further["machines"] == found["machines"]
 
 
-def test_each_source_of_a_tidy_table_is_a_machine(tmp_path, shell):
+def test_each_source_of_a_tidy_table_is_a_machine(tmp_path, db):
     tidy(tmp_path / "both.parquet", "timm", "ncnn")
-    found = shell.json("import", "tidy", "both.parquet")
+    found = db.json("import", "tidy", "both.parquet")
     assert found["machines"] == ["source ncnn", "source timm"]
     assert (found["results"], found["without_moment"]) == (4, 4)
-    again = shell("import", "tidy", "both.parquet")[1].splitlines()
+    again = db("import", "tidy", "both.parquet")[1].splitlines()
     assert again[1] == "4 more were there already"
     query = "SELECT count(DISTINCT run_id) FROM benchmark_results"
-    assert shell.json("sql", query)["rows"] == [{"count(DISTINCT run_id)": 2}]
+    assert db.json("sql", query)["rows"] == [{"count(DISTINCT run_id)": 2}]
     # Another file, with a source of which everything is here: no run of nothing.
     tidy(tmp_path / "later.parquet", "timm", "hailo")
-    assert shell.json("import", "tidy", "later.parquet")["machines"] == ["source hailo"]
-    assert shell.json("status")["tables"]["benchmark_runs"] == 3
-    code, _, err = shell("import", "tidy", "both.parquet", "--source", "me")
+    assert db.json("import", "tidy", "later.parquet")["machines"] == ["source hailo"]
+    assert db.json("status")["tables"]["benchmark_runs"] == 3
+    code, _, err = db("import", "tidy", "both.parquet", "--source", "me")
     assert (code, "whose each of its figures is" in err) == (2, True)
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_samples_of_a_table_are_not_read_and_that_is_said(tmp_path, shell, form):
+def test_samples_of_a_table_are_not_read_and_that_is_said(tmp_path, db, form):
     store(tmp_path / "own.duckdb", {"case_id": "c", "samples": {"step": [1, 2]}})
-    shell("export", f"o.{form}", "--samples", "--db", "own.duckdb")
-    _, out, err = shell("import", form, f"o.{form}", "--db", "new.duckdb")
+    db("export", f"o.{form}", "--samples", "--db", "own.duckdb")
+    _, out, err = db("import", form, f"o.{form}", "--db", "new.duckdb")
     assert err == ""
     assert f"The samples in o.{form} are not read" in out
-    assert shell.json("import", form, f"o.{form}", "--db", "new.duckdb")["samples_not_read"] == [
+    assert db.json("import", form, f"o.{form}", "--db", "new.duckdb")["samples_not_read"] == [
         f"o.{form}"
     ]
-    shell("export", f"without.{form}", "--db", "own.duckdb")
-    assert "samples" not in shell("import", form, f"without.{form}", "--db", "b.duckdb")[1]
+    db("export", f"without.{form}", "--db", "own.duckdb")
+    assert "samples" not in db("import", form, f"without.{form}", "--db", "b.duckdb")[1]

@@ -38,22 +38,12 @@ from accelbench.run.process.worker_client import Progress
 MODEL = choose(["bert-tiny"], None, (), (), all_models=False)[0]
 CASE = Case(MODEL, Target("pytorch", "cpu"), "fp32", Shapes(128, 512), options={"compile": True})
 ROW: dict[str, Any] = {
-    "model": "bert-tiny",
-    "runtime": "pytorch",
-    "hardware": "cpu",
-    "precision": "fp32",
-    "batch_size": 8,
-    "sequence_length": 128,
-    "status": "ok",
-    "latency_p50_ms": 12.3456,
-    "latency_ci_low_ms": 12.0,
-    "latency_ci_high_ms": 12.5,
-    "throughput": 648.1,
-    "throughput_unit": "sequences/s",
-    "memory_peak_mb": 99.5,
-    "quality": "converged",
+    "model": "bert-tiny", "runtime": "pytorch", "hardware": "cpu", "precision": "fp32",
+    "batch_size": 8, "sequence_length": 128, "status": "ok", "latency_p50_ms": 12.3456,
+    "latency_ci_low_ms": 12.0, "latency_ci_high_ms": 12.5, "throughput": 648.1,
+    "throughput_unit": "sequences/s", "memory_peak_mb": 99.5, "quality": "converged",
     "warnings": ["The machine is busy."],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

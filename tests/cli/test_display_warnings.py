@@ -13,20 +13,11 @@ from accelbench.present.terminal.summary import told, total_line, warning_lines
 
 def row(batch: int = 1, *warnings: str, **more: Any) -> dict[str, Any]:
     return {
-        "result_id": f"r{batch}",
-        "case_id": f"{more.get('model')}-{batch}",
-        "model": "bert-tiny",
-        "runtime": "pytorch",
-        "hardware": "cpu",
-        "device": "cpu:0",
-        "precision": "fp32",
-        "batch_size": batch,
-        "sequence_length": 128,
-        "mode": "inference",
-        "launch": 1,
-        "warnings": list(warnings),
-        **more,
-    }
+        "result_id": f"r{batch}", "case_id": f"{more.get('model')}-{batch}", "model": "bert-tiny",
+        "runtime": "pytorch", "hardware": "cpu", "device": "cpu:0", "precision": "fp32",
+        "batch_size": batch, "sequence_length": 128, "mode": "inference", "launch": 1,
+        "warnings": list(warnings), **more,
+    }  # fmt: skip
 
 
 def test_ranges_of_figures():

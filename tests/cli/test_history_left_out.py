@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from shells import Command
 from stored_rows import store
 
 from accelbench.core.worth import REASON_TEXTS, UnusableReason
 
 DB = "accelbench.duckdb"
-
-
-@pytest.fixture
-def shell(command: Callable[..., Command]) -> Command:
-    return command("history")
 
 
 def fill(folder: Path) -> None:
@@ -36,9 +28,9 @@ def fill(folder: Path) -> None:
         store(folder / DB, about, run=f"r{day}")
 
 
-def test_what_a_series_leaves_out_is_counted_with_its_reason(tmp_path, shell):
+def test_what_a_series_leaves_out_is_counted_with_its_reason(tmp_path, history):
     fill(tmp_path)
-    (series,) = shell.json("--all")["series"]
+    (series,) = history.json("--all")["series"]
     assert series["point_count"] == 4
     left_out = series["left_out"]
     (run,) = left_out["runs"]
@@ -47,14 +39,14 @@ def test_what_a_series_leaves_out_is_counted_with_its_reason(tmp_path, shell):
     assert REASON_TEXTS[UnusableReason.TOO_NOISY] not in run["why"]
     (other,) = left_out["other_series"]
     assert other == {"series_key": "t1", "runs": 1, "differs": {"threads": "1"}}
-    code, out, _ = shell("--all")
+    code, out, _ = history("--all")
     assert code == 0
     assert left_out["said"] in " ".join(out.split())
 
 
-def test_nothing_is_said_of_a_series_that_is_whole(tmp_path, shell):
+def test_nothing_is_said_of_a_series_that_is_whole(tmp_path, history):
     for day in range(3):
         when = f"2026-03-{day + 1:02d}T03:04:05.000000Z"
         store(tmp_path / DB, {"series_key": "s", "started_at": when}, run=f"r{day}")
-    (series,) = shell.json("--all")["series"]
+    (series,) = history.json("--all")["series"]
     assert series["left_out"] == {"said": None, "runs": [], "other_series": []}

@@ -41,24 +41,13 @@ ABOUT = MatrixHeader(
 
 def result(model: str = "bert-tiny", hardware: str = "cpu", **more: Any) -> dict[str, Any]:
     return {
-        "model": model,
-        "family": "vision" if "res" in model else "embedding",
-        "hardware": hardware,
-        "runtime": "pytorch",
-        "device": f"{hardware}:0",
-        "precision": "fp32",
-        "mode": "inference",
-        "scenario": "single_stream",
-        "batch_size": 1,
-        "options": {},
-        "status": "ok",
-        "provenance": "measured",
-        "emulated": False,
-        "verification": "reference" if hardware == "cpu" else "ok",
-        "throughput": 100.0,
-        "started_at": "2026-01-02T03:04:05.000000Z",
-        **more,
-    }
+        "model": model, "family": "vision" if "res" in model else "embedding", "hardware": hardware,
+        "runtime": "pytorch", "device": f"{hardware}:0", "precision": "fp32", "mode": "inference",
+        "scenario": "single_stream", "batch_size": 1, "options": {}, "status": "ok",
+        "provenance": "measured", "emulated": False,
+        "verification": "reference" if hardware == "cpu" else "ok", "throughput": 100.0,
+        "started_at": "2026-01-02T03:04:05.000000Z", **more,
+    }  # fmt: skip
 
 
 def lost(model: str, hardware: str, reason: str, **more: Any) -> dict[str, Any]:

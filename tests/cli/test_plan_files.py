@@ -121,19 +121,15 @@ def test_its_form_is_told_by_its_suffix(run, suffix):
 
 #: Of every key of the matrix a value that is no default, and what it needs beside it.
 EVERY = {
-    "hardware": "--hardware cpu",
-    "framework": "--framework pytorch,jax",
-    "batch_sizes": "--batch-sizes 2,4",
-    "precision": "--precision bf16,amp-fp16",
-    "mode": "--mode both",
-    "optimizer": "--mode training --optimizer sgd",
+    "hardware": "--hardware cpu", "framework": "--framework pytorch,jax",
+    "batch_sizes": "--batch-sizes 2,4", "precision": "--precision bf16,amp-fp16",
+    "mode": "--mode both", "optimizer": "--mode training --optimizer sgd",
     "gradient_checkpointing": "--mode training --gradient-checkpointing",
-    "pure": "--mode training --precision bf16 --pure",
-    "compile": "--compile",
+    "pure": "--mode training --precision bf16 --pure", "compile": "--compile",
     "option": "--option onnxruntime.optimization=basic --framework onnxruntime",
     "threads": "--threads 3",
     **{axis.asked: f"{axis.option} {'nodes=' * axis.text}16,32" for axis in AXES},
-}
+}  # fmt: skip
 
 
 def test_every_key_of_the_matrix_is_tried():

@@ -24,11 +24,6 @@ ONE_RESULT = [name for name in CHARTS if name != "compatibility"]
 
 
 @pytest.fixture
-def plot(command: Callable[..., Command]) -> Command:
-    return command("plot")
-
-
-@pytest.fixture
 def db(tmp_path: Path) -> Path:
     """Two models on two platforms, in two batches."""
     path = tmp_path / "results.duckdb"
@@ -194,11 +189,7 @@ def refused(plot: Command, code: int, *words: object) -> str:
         ),
         (3, ("--db", "elsewhere.duckdb"), "elsewhere.duckdb"),
         (4, ("gpt2-tiny", "--db", "results.duckdb"), "measure first"),
-        (
-            2,
-            ("--db", "results.duckdb", "--machine", "attic"),
-            "no results of a machine 'attic'",
-        ),
+        (2, ("--db", "results.duckdb", "--machine", "attic"), "no results of a machine 'attic'"),
         (3, ("--db", "results.duckdb", "--output-dir", "taken"), "taken"),
         (2, ("--input-dir", "empty"), "no result files in empty"),
         (2, ("--json-path", "a.json"), "a.json"),
@@ -273,13 +264,9 @@ def test_samples_of_several_steps_are_drawn_as_milliseconds_of_one(plot, command
     """From a store and from a file alike."""
     told = {
         "samples": {"step": [26_000_000, 52_000_000, 39_000_000]},
-        "sampling": {"step": {"timing": "whole", "steps": [26, 26, 26]}},
-        "latency_p50_ms": None,
-        "latency_mean_ms": 1.5,
-        "throughput": 666.7,
-        "launch": 0,
-        "case_id": "short",
-    }
+        "sampling": {"step": {"timing": "whole", "steps": [26, 26, 26]}}, "latency_p50_ms": None,
+        "latency_mean_ms": 1.5, "throughput": 666.7, "launch": 0, "case_id": "short",
+    }  # fmt: skip
     database = tmp_path / "short.duckdb"
     store(database, told)
     file = tmp_path / "short.json"

@@ -178,8 +178,7 @@ def test_a_picture_of_an_evaluation_says_its_scores(predict):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--anchors", "3"), ("--target", "memory"), ("--graph-features", "ops.parquet")],
+    "words", [("--anchors", "3"), ("--target", "memory"), ("--graph-features", "ops.parquet")]
 )
 @pytest.mark.parametrize("question", ["--evaluate", "bert-tiny", "--matrix"])
 def test_what_only_tables_have_is_refused_without_them(predict, question, words):
@@ -355,3 +354,13 @@ def test_recommend_answers_of_a_model_that_only_results_know(command, word):
     measured(word)
     found = command("recommend").json(word)
     assert found["recommendations"][0]["primary_recommendation"]
+
+
+def test_what_does_not_fit_is_said_in_each_precision_from_its_smallest_batch(predict):
+    words = ("mixtral-8x7b", "--hardware", "cuda:h100", "--precision", "fp32", "bf16",
+             "--batch-sizes", "8", "1")  # fmt: skip
+    notes = [note for note in predict.json(*words)["notes"] if "does not fit" in note]
+    assert [note.partition(": predicted")[0] for note in notes] == [
+        f"mixtral-8x7b does not fit NVIDIA H100 80GB HBM3 from batch 1 on in {precision}"
+        for precision in ("fp32", "bf16")
+    ]

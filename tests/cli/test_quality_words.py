@@ -7,15 +7,9 @@ from accelbench.core.vocabulary import Quality
 from accelbench.present.terminal.summary import print_summary
 
 ROW = {
-    "model": "bert-tiny",
-    "runtime": "pytorch",
-    "hardware": "cpu",
-    "precision": "fp32",
-    "batch_size": 1,
-    "status": "ok",
-    "latency_p50_ms": 8.0,
-    "launch": 0,
-}
+    "model": "bert-tiny", "runtime": "pytorch", "hardware": "cpu", "precision": "fp32",
+    "batch_size": 1, "status": "ok", "latency_p50_ms": 8.0, "launch": 0,
+}  # fmt: skip
 
 
 def test_qualities():

@@ -135,10 +135,7 @@ def test_a_matrix_of_ones_own_is_believed_first(tmp_path, recommend):
         ),
         (("bert-tiny", "--gpu-count", "2", "--max-memory-gb", "nan"), "above 0, not nan"),
         (("bert-tiny", "--memory-mb", "nan"), "memory_mb takes a number above 0, not nan"),
-        (
-            ("bert-tiny", "--max-latency-ms", "inf"),
-            "takes a number above 0, not inf",
-        ),
+        (("bert-tiny", "--max-latency-ms", "inf"), "takes a number above 0, not inf"),
         (("bert-tiny", "--hardware", "moon"), "There is no hardware 'moon'"),
         (("bert-tiny", "--model-family", "vision"), "is of the family embedding, not of vision"),
         (("--model-family", "poetry"), "There is no model family 'poetry'"),
@@ -211,3 +208,12 @@ def test_a_model_of_ones_own_is_judged_by_what_was_measured_of_it(tmp_path, reco
     status, out, err = recommend("--hardware", "cpu,openvino")
     assert status == 0, err
     assert "mlp.onnx" in out
+
+
+def test_what_nobody_measured_is_ruled_by_what_is_here(recommend):
+    code, out, _ = recommend("bert-tiny")
+    assert code == 0
+    assert "not here" in out  # nowhere is every platform
+    assert "webgpu" not in out
+    assert "webgpu" in recommend("bert-tiny", "--deployment", "browser")[1]
+    assert "webgpu" in recommend("bert-tiny", "--hardware", "all")[1]

@@ -233,3 +233,16 @@ def test_a_way_is_shown_by_what_tells_it_from_others(tmp_path, recommend, monkey
         assert "pytorch compiled fp32" in out
     assert "ncnn fp32 16 threads" in recommend(*words)[1]
     assert "ncnn fp32 1 thread, batch 1: mean latency" in " ".join(out.split())
+
+
+def test_another_engine_than_the_one_named_is_not_measured(tmp_path, recommend, planned):
+    store(tmp_path / DB, {"runtime": "tensorrt"})
+    code, _, err = recommend("bert-tiny", "--min-throughput", "1", "--verify")
+    assert (code, planned) == (3, [])
+    assert "The engine tensorrt is not here" in err
+
+
+def test_what_is_emulated_is_not_measured(recommend, planned):
+    code, _, err = recommend("bert-tiny", "--hardware", "qnn", "--memory-mb", "500", "--verify")
+    assert (code, planned) == (3, [])
+    assert "qnn" in err

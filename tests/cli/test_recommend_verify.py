@@ -28,23 +28,6 @@ def asked(journey: Any) -> list[tuple[str, str, str, int]]:
     ]
 
 
-def test_an_answer_by_rule_becomes_one_by_measurement(tmp_path, recommend):
-    words = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32")
-    code, out, err = recommend(*words, "--verify")
-    assert code == 0, err
-    assert "measured" in out
-    assert "1 measurement" in err
-    (row,) = Database(tmp_path / DB).results()
-    assert (row["model"], row["batch_size"], row["hardware"]) == ("bert-tiny", 1, "cpu")
-    (found,) = recommend.json(*words)["recommendations"]
-    if row["quality"] == "unusable":  # beside other tests it may be
-        assert "its times are not usable" in " ".join(out.split())
-        return
-    assert "in the answer" in " ".join(out.split())
-    assert found["all_scores"]["cpu"]["basis"] == "measured"
-    assert found["all_scores"]["cpu"]["predictions"]["latency"] > 0
-
-
 def test_a_named_database_is_made(tmp_path, recommend, planned, monkeypatch):
     def measured(database: Database, planner: Any) -> list[str]:
         planned.extend(planner(*execute.here()))

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import QUICK, Command
+from shells import QUICK
 from stored_rows import store
 
 from accelbench.cli.services import report_files
 from accelbench.present.charts import draw
 
 DB = "accelbench.duckdb"
-
-
-@pytest.fixture
-def report(command: Callable[..., Command]) -> Command:
-    return command("report")
 
 
 def some(folder: Path) -> None:
@@ -46,11 +40,7 @@ def test_it_names_the_database_as_it_was_typed(tmp_path, report, monkeypatch):
     """It began with /home/jane/work/accelbench.duckdb, a name to pass on with it."""
     some(tmp_path)
     for number, (typed, said) in enumerate(
-        [
-            ((), DB),
-            (("--db", f"./{DB}"), DB),
-            (("--db", str(tmp_path / DB)), f"~/{DB}"),
-        ]
+        [((), DB), (("--db", f"./{DB}"), DB), (("--db", str(tmp_path / DB)), f"~/{DB}")]
     ):
         monkeypatch.setenv("HOME", str(tmp_path))
         assert report(*typed, "--output", f"{number}.html")[0] == 0

@@ -14,7 +14,6 @@ from typing import Any
 
 import brotli
 import pytest
-from shells import Command
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE
 from accelbench.engines.browser import assets
@@ -79,11 +78,6 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path / "cache", monkeypatch)
-
-
-@pytest.fixture
-def setup(command: Callable[..., Command]) -> Command:
-    return command("setup")
 
 
 @pytest.fixture

@@ -11,25 +11,12 @@ from guides_map import lines_with
 
 #: What a command of the map is run with instead, so that all of them take little time.
 SMALL = {
-    "bert": "bert-tiny",
-    "bert-base-uncased": "bert-tiny",
-    "clap": "clap-tiny",
-    "clip": "clip-tiny",
-    "detr": "detr-tiny",
-    "gpt2": "gpt2-tiny",
-    "llama": "llama-tiny",
-    "llava": "llava-tiny",
-    "llava-next": "llava-next-tiny",
-    "qwen2": "qwen2-tiny",
-    "resnet50": "resnet-tiny",
-    "t5": "t5-tiny",
-    "vit": "vit-tiny",
-    "vit-base": "vit-tiny",
-    "vit_b_16": "vit-tiny",
-    "wav2vec2": "wav2vec2-tiny",
-    "whisper": "whisper-mini",
-    "xclip": "xclip-tiny",
-}
+    "bert": "bert-tiny", "bert-base-uncased": "bert-tiny", "clap": "clap-tiny", "clip": "clip-tiny",
+    "detr": "detr-tiny", "gpt2": "gpt2-tiny", "llama": "llama-tiny", "llava": "llava-tiny",
+    "llava-next": "llava-next-tiny", "qwen2": "qwen2-tiny", "resnet50": "resnet-tiny",
+    "t5": "t5-tiny", "vit": "vit-tiny", "vit-base": "vit-tiny", "vit_b_16": "vit-tiny",
+    "wav2vec2": "wav2vec2-tiny", "whisper": "whisper-mini", "xclip": "xclip-tiny",
+}  # fmt: skip
 #: Sizes of batches where a line has larger ones: steps take long, and JAX compiles for each.
 FEW = ("1", "2", "4", "8")
 #: On a thread of its own: of two commands at a time that both count on all cores, each waits at

@@ -17,22 +17,11 @@ from accelbench.store.database import Database
 
 #: A result with a figure.
 FIGURE = {
-    "result_id": "x",
-    "model": "bert-tiny",
-    "family": "embedding",
-    "mode": "inference",
-    "hardware": "cpu",
-    "device_name": "A processor",
-    "runtime": "pytorch",
-    "precision": "fp32",
-    "batch_size": 1,
-    "status": "ok",
-    "provenance": "imported",
-    "options": {},
-    "latency_p50_ms": 8.0,
-    "throughput": 125.0,
-    "started_at": "2026-01-01T00:00:00Z",
-}
+    "result_id": "x", "model": "bert-tiny", "family": "embedding", "mode": "inference",
+    "hardware": "cpu", "device_name": "A processor", "runtime": "pytorch", "precision": "fp32",
+    "batch_size": 1, "status": "ok", "provenance": "imported", "options": {}, "latency_p50_ms": 8.0,
+    "throughput": 125.0, "started_at": "2026-01-01T00:00:00Z",
+}  # fmt: skip
 
 
 @cache

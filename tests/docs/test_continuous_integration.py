@@ -90,16 +90,11 @@ def steps(
                 lines = (temp / "output").read_text().splitlines()
                 said[name] = dict(line.split("=", 1) for line in lines)[out[1]]
         about = {
-            "PATH": f"{aside / 'bin'}:{os.environ['PATH']}",
-            "HOME": str(aside),
-            "ASKED": str(aside / "asked"),
-            "OUTCOME": str(outcome),
-            "RAN": str(ran),
-            "GITHUB_ACTION_PATH": "/the/action",
-            "RUNNER_TEMP": str(temp),
-            "GITHUB_STEP_SUMMARY": str(temp / "summary.md"),
-            "GITHUB_OUTPUT": str(temp / "output"),
-        }
+            "PATH": f"{aside / 'bin'}:{os.environ['PATH']}", "HOME": str(aside),
+            "ASKED": str(aside / "asked"), "OUTCOME": str(outcome), "RAN": str(ran),
+            "GITHUB_ACTION_PATH": "/the/action", "RUNNER_TEMP": str(temp),
+            "GITHUB_STEP_SUMMARY": str(temp / "summary.md"), "GITHUB_OUTPUT": str(temp / "output"),
+        }  # fmt: skip
         line = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
         done = subprocess.run(
             line, cwd=folder, env=about | said, check=False, capture_output=True, text=True
@@ -217,13 +212,10 @@ def test_without_a_default_branch_a_baseline_has_to_be_named(repository):
 def test_words_of_inputs_reach_programs_as_they_are(repository):
     """`first` and `second` are files here, which a pattern would find."""
     inputs = {
-        "models": "./* $(touch x)\n  ~",
-        "arguments": "--batch-sizes 1,8 --tag [fs]*",
-        "baseline": git(repository, "rev-parse", "HEAD~1"),
-        "launches": "5 6",
-        "threshold": "0.1; touch x",
-        "extras": "torch f*",
-    }
+        "models": "./* $(touch x)\n  ~", "arguments": "--batch-sizes 1,8 --tag [fs]*",
+        "baseline": git(repository, "rev-parse", "HEAD~1"), "launches": "5 6",
+        "threshold": "0.1; touch x", "extras": "torch f*",
+    }  # fmt: skip
     found, asked = steps(repository, inputs)
     assert found == 0
     assert "accelbench setup torch f*" in asked

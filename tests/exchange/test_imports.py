@@ -275,14 +275,9 @@ def test_memory_that_was_not_seen_is_not_known(most, known, tmp_path):
 
 def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(tmp_path):
     common = {
-        "result_id": "r",
-        "case_id": "c",
-        "model": "bert-tiny",
-        "hardware": "cpu",
-        "runtime": "pytorch",
-        "status": "ok",
-        "latency_mean_ms": 2.0,
-    }
+        "result_id": "r", "case_id": "c", "model": "bert-tiny", "hardware": "cpu",
+        "runtime": "pytorch", "status": "ok", "latency_mean_ms": 2.0,
+    }  # fmt: skip
     results = [
         {**common, "result_id": f"r{n}", "provenance": one}
         for n, one in enumerate(("measured", "imported", "predicted", "simulated"))
@@ -290,7 +285,7 @@ def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(
     path = write(tmp_path, "r.json", json.dumps({"results": results}))
     found = rows(path, "json", source="the other machine")
     assert [row["provenance"] for row in found] == [
-        *("imported", "imported", "predicted", "simulated"),
+        *("imported", "imported", "predicted", "simulated")
     ]
     assert found[0]["conditions"]["source"] == {"name": "the other machine"}
     results[0]["provenance"] = "rumour"

@@ -28,22 +28,13 @@ LINE: dict[str, Any] = {
     "extra": '{"job_id": "j1", "date": "2025-12-01T17:50:14-08:00"}',
 }  # fmt: skip
 TIMM = {
-    **LINE,
-    "hardware_name": "A card",
-    "hardware_kind": "cuda",
-    "framework": "pytorch",
-    "runtime": "torch 2.4.0 inductor",
-    "precision": "amp",
-    "extra": '{"layout": "nhwc"}',
-}
+    **LINE, "hardware_name": "A card", "hardware_kind": "cuda", "framework": "pytorch",
+    "runtime": "torch 2.4.0 inductor", "precision": "amp", "extra": '{"layout": "nhwc"}',
+}  # fmt: skip
 NCNN = {
-    **LINE,
-    "hardware_kind": "mobile-cpu",
-    "framework": "ncnn",
-    "runtime": "ncnn cpu",
-    "img_size": None,
-    "extra": '{"num_threads": 4, "powersave": 2}',
-}
+    **LINE, "hardware_kind": "mobile-cpu", "framework": "ncnn", "runtime": "ncnn cpu",
+    "img_size": None, "extra": '{"num_threads": 4, "powersave": 2}',
+}  # fmt: skip
 
 
 def write(path: Path, *lines: dict[str, Any], **types: pa.DataType) -> Path:

@@ -139,18 +139,15 @@ def test_what_can_be_is_taken(said, form, tmp_path):
 NUMBERS = [column for column in COLUMNS if column.kind in ("int", "float", "floats", "map")]
 #: Numbers that are beyond what anything else can be, and here are none of it; and why.
 ALLOWED = {
-    ("seed", -1): "a seed counts nothing",
-    ("lag1_autocorrelation", -1): "neighbours may alternate",
-    ("loss_first", -1): "the logarithm of a density may be below 0",
-    ("loss_last", -1): "the same",
-    ("loss_per_step", -1): "the same",
-    ("convergence", -1): "a loss may rise",
+    ("seed", -1): "a seed counts nothing", ("lag1_autocorrelation", -1): "neighbours may alternate",
+    ("loss_first", -1): "the logarithm of a density may be below 0", ("loss_last", -1): "the same",
+    ("loss_per_step", -1): "the same", ("convergence", -1): "a loss may rise",
     ("energy_above_idle_joules", -1): "the idle device took more: something else ran beside it",
     ("implausible_rate", -1): "a mark only takes a result out of comparisons",
     ("implausible_rate", 1e300): "the same",
     ("extra", -1): "nothing is known of a plugin's figures but that they are finite",
     ("extra", 1e300): "the same",
-}
+}  # fmt: skip
 BEYOND = (-1, 1e300, float("nan"), float("inf"))
 
 

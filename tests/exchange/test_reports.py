@@ -49,15 +49,10 @@ def row(**changes: Any) -> dict[str, Any]:
 
 NAME = "bert-tiny pytorch/cpu:0 fp32 batch 8 seq 128"
 FAILED = {
-    "status": "failed",
-    "reason": "wrong_outputs",
-    "message": "it computes something else",
-    "advice": "Look at it.",
-    "latency_p50_ms": None,
-    "latency_mean_ms": None,
-    "throughput": None,
+    "status": "failed", "reason": "wrong_outputs", "message": "it computes something else",
+    "advice": "Look at it.", "latency_p50_ms": None, "latency_mean_ms": None, "throughput": None,
     "memory_peak_mb": None,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -249,11 +244,7 @@ def test_bencher(tmp_path, rows):
     assert json.loads((tmp_path / "b.json").read_text()) == {
         NAME: {
             "latency (ms)": {"value": 4.5, "lower_value": 4.0, "upper_value": 5.0},
-            "throughput (items/s)": {
-                "value": 2000.0,
-                "lower_value": 2000.0,
-                "upper_value": 2000.0,
-            },
+            "throughput (items/s)": {"value": 2000.0, "lower_value": 2000.0, "upper_value": 2000.0},
             "memory (MB)": {"value": 100.0, "lower_value": 100.0, "upper_value": 100.0},
         }
     }

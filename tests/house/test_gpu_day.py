@@ -80,6 +80,7 @@ def dry_day(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.full
 def test_the_dry_form(dry_day):
     # Every part of the dry form answers.
     parts = dry_day["parts"]

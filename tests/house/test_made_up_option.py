@@ -28,13 +28,13 @@ CHANGES = {
         (
             '    """The settings that a worker',
             '    haste: Annotated[int, option(MEASURING, "Made up.")] = 0',
-        ),
+        )
     ],
     "engines/scripted.py": [
         (
             '        self.weights_digest = f"scripted-{job.settings.seed}"',
             '        self.weights_digest += f" haste {job.settings.haste}"',
-        ),
+        )
     ],
 }
 

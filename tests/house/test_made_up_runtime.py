@@ -140,11 +140,7 @@ def test_it_runs_by_another_name_and_is_in_every_table(gizmo):
         capture_output=True,
         text=True,
         timeout=120,
-        env={
-            **os.environ,
-            "PYTHONPATH": path,
-            "ACCELBENCH_SCRIPT": str(gizmo / "script.json"),
-        },
+        env={**os.environ, "PYTHONPATH": path, "ACCELBENCH_SCRIPT": str(gizmo / "script.json")},
         cwd=work,
         check=False,
     )

@@ -25,14 +25,11 @@ DOOR = {
 STARTERS = {
     "subprocess": ("Popen", "run", "call", "check_*", "get*"),
     "os": ("fork*", "spawn*", "posix_spawn*", "exec*", "system", "popen", "startfile"),
-    "pty": ("fork", "spawn"),
-    "_posixsubprocess": ("*",),
-    "asyncio": ("create_subprocess_*",),
+    "pty": ("fork", "spawn"), "_posixsubprocess": ("*",), "asyncio": ("create_subprocess_*",),
     "multiprocessing": ("Process", "Pool", "Manager", "get_context"),
     "torch.multiprocessing": ("Process", "Pool", "Manager", "get_context", "spawn", "start_*"),
-    "concurrent.futures": ("ProcessPoolExecutor",),
-    "psutil": ("Popen",),
-}
+    "concurrent.futures": ("ProcessPoolExecutor",), "psutil": ("Popen",),
+}  # fmt: skip
 
 
 def starts(dotted: str) -> bool:

@@ -18,7 +18,7 @@ FILES = {
 #: What would be a way past the doors → who may do it.
 DOORS = {
     r"(?m)^ *(from|import) (html|markupsafe|xml\.sax)\b(?!\.parser)": {
-        "present/dashboard/words.py",  # what a form sends back, which nobody sees
+        "present/dashboard/words.py"  # what a form sends back, which nobody sees
     },
     r"\bConsole\(|rich\.print|rich\.markup": {"present/terminal/console.py"},
     r"\bunguarded\(": {
@@ -109,10 +109,7 @@ TAGS = re.compile(
     re.IGNORECASE,
 )
 #: Markdown has no words of its own for what folds, nor for a line break within a cell.
-WRITE_MARKDOWN = {
-    "present/markdown.py",
-    "present/matrix.py",
-}
+WRITE_MARKDOWN = {"present/markdown.py", "present/matrix.py"}
 
 
 def strings(source: str) -> Iterator[str]:

@@ -13,13 +13,7 @@ from scipy import stats
 
 from accelbench.core.figures import Statistic
 from accelbench.core.rows import Row
-from accelbench.judge.comparison import (
-    REFUSED,
-    Compared,
-    answers_to,
-    axes_with_answers,
-    compared,
-)
+from accelbench.judge.comparison import REFUSED, Compared, answers_to, axes_with_answers, compared
 from accelbench.judge.conditions import differences
 from accelbench.judge.questions import AXES
 from accelbench.judge.run_noise import Histories, histories

@@ -74,8 +74,6 @@ def test_results_of_the_same_precision_and_checks_go_first(tmp_path):
 
 def test_steps_that_were_asked_for_say_nothing_of_the_rules(tmp_path):
     known = times(
-        tmp_path,
-        {"at": (0, 10)},
-        {"at": (10, 20), "conditions": {"rules": {"iterations": 5}}},
+        tmp_path, {"at": (0, 10)}, {"at": (10, 20), "conditions": {"rules": {"iterations": 5}}}
     )
     assert [entry.sampled for entry in known.times] == [pytest.approx(3.5), None]

@@ -21,21 +21,11 @@ FOUR = (126.0, 34.23, 104.0, 104.0)
 
 def row(run: int, launch: int, ms: float) -> dict[str, Any]:
     return {
-        "model": "m",
-        "series_key": "s",
-        "case_id": "c",
-        "run_id": f"r{run}",
-        "launch": launch,
-        "status": "ok",
-        "provenance": "measured",
-        "quality": "converged",
-        "device_name": "A processor",
-        "runtime": "pytorch",
-        "batch_size": 1,
-        "threads": 1,
-        "latency_p50_ms": ms,
-        "started_at": f"2026-01-{run + 1:02d} 03:04:0{launch}",
-    }
+        "model": "m", "series_key": "s", "case_id": "c", "run_id": f"r{run}", "launch": launch,
+        "status": "ok", "provenance": "measured", "quality": "converged",
+        "device_name": "A processor", "runtime": "pytorch", "batch_size": 1, "threads": 1,
+        "latency_p50_ms": ms, "started_at": f"2026-01-{run + 1:02d} 03:04:0{launch}",
+    }  # fmt: skip
 
 
 def runs_of(values: Sequence[Sequence[float]]) -> list[list[dict[str, Any]]]:
@@ -122,14 +112,8 @@ LEVEL = (0.582, 0.583, 0.581, 0.582, 0.583, 0.582, 0.581, 0.582)
     ("values", "said"),
     [
         # The first release was faster by a third, and the last step took back a part of that.
-        (
-            (0.394, *(0.627, 0.626, 0.628, 0.627, 0.626) * 2, *LEVEL),
-            f"better; but {ABOVE}",
-        ),
-        (
-            (0.394, *LEVEL),
-            f"no change shown in 8 runs since 2026-01-02; but {ABOVE}",
-        ),
+        ((0.394, *(0.627, 0.626, 0.628, 0.627, 0.626) * 2, *LEVEL), f"better; but {ABOVE}"),
+        ((0.394, *LEVEL), f"no change shown in 8 runs since 2026-01-02; but {ABOVE}"),
         ((0.9, *LEVEL), "no change shown in 8 runs since 2026-01-02"),  # it is no worse
         (LEVEL, "no change shown in 8 runs"),
     ],

@@ -121,10 +121,7 @@ def test_launches_that_make_no_pair():
     assert every.why.endswith("; launches are unusable: interval wider than ±25 %")
     # A figure that one arm lacks leaves it open.
     found = only(checked_arms(arms(1.0, memory_peak_mb=None)))
-    assert (found.outcome, found.why) == (
-        Outcome.CANNOT_TELL,
-        "no pair has a memory on both sides",
-    )
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "no pair has a memory on both sides")
     # An arm that fails is told.
     every = range(6)
     assert only(checked_arms(lost(arms(1.0), "this", every))).outcome is Outcome.BROKEN

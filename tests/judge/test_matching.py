@@ -44,10 +44,7 @@ def test_what_is_matched_with_what():
     ]
     base, other = only(rows)
     assert (base.side.value[1], other.speedup, other.differs) == ("3090", 1.5, ())
-    assert other.side.faster == (
-        "compiled True, cuda 12.8, torch 2.9",
-        "cuda 12.8, torch 2.9",
-    )
+    assert other.side.faster == ("compiled True, cuda 12.8, torch 2.9", "cuda 12.8, torch 2.9")
     # A baseline is chosen by what the others ran.
     rows = [card("3090", 12.0, OLD), card("3090", 9.0, NEW), card("4090", 6.0, OLD)]
     base, other = only(rows)

@@ -393,15 +393,11 @@ PLACES = st.sampled_from(
 def results(draw: st.DrawFn) -> dict[str, Any]:
     hardware, runtime = draw(PLACES)
     said = {
-        "hardware": hardware,
-        "runtime": runtime,
-        "device": f"{hardware}:0",
-        "model": draw(st.sampled_from(["a", "b"])),
-        "batch_size": draw(st.sampled_from([1, 4])),
-        "launch": draw(st.integers(0, 1)),
-        "run_id": f"r{draw(st.integers(0, 2))}",
+        "hardware": hardware, "runtime": runtime, "device": f"{hardware}:0",
+        "model": draw(st.sampled_from(["a", "b"])), "batch_size": draw(st.sampled_from([1, 4])),
+        "launch": draw(st.integers(0, 1)), "run_id": f"r{draw(st.integers(0, 2))}",
         "result_id": str(draw(st.integers(0, 10**9))),
-    }
+    }  # fmt: skip
     said["started_at"] = said["run_id"]
     if draw(st.integers(0, 4)) == 0:
         reasons = ["wrong_outputs", "timeout", "hardware_absent", "precision"]

@@ -12,23 +12,13 @@ from accelbench.judge.ranks import step_parts, validated
 def row(node: str, ms: float | None, kind: str = "epyc", **more: Any) -> dict[str, Any]:
     """A result of one case on a node."""
     return {
-        "run_id": f"20260101-000000-0123456789.{node}",
-        "device_fingerprint": kind,
-        "device_name": kind,
-        "model": "bert-tiny",
-        "runtime": "pytorch",
-        "hardware": "cpu",
-        "precision": "fp32",
-        "batch_size": 1,
-        "status": "failed" if ms is None else "ok",
-        "reason": "crash" if ms is None else None,
-        "message": "it crashed" if ms is None else None,
-        "latency_p50_ms": ms,
-        "latency_mean_ms": ms,
-        "sample_count": 30,
-        "provenance": "measured",
+        "run_id": f"20260101-000000-0123456789.{node}", "device_fingerprint": kind,
+        "device_name": kind, "model": "bert-tiny", "runtime": "pytorch", "hardware": "cpu",
+        "precision": "fp32", "batch_size": 1, "status": "failed" if ms is None else "ok",
+        "reason": "crash" if ms is None else None, "message": "it crashed" if ms is None else None,
+        "latency_p50_ms": ms, "latency_mean_ms": ms, "sample_count": 30, "provenance": "measured",
         **more,
-    }
+    }  # fmt: skip
 
 
 def test_the_slow_one_of_four_is_named():

@@ -125,18 +125,10 @@ def test_of_an_import_each_version_stands_beside_others_and_of_our_runs_the_newe
 
 #: Nothing of it tells one way of running from another.
 _SAYS_NOTHING = {
-    "cases_before_in_worker": 3,
-    "effective_memory": "8 GiB",
-    "effective_cpus": 2,
-    "rules": {"iterations": 7},
-    "variables": {"A": "b"},
-    "commit": "c",
-    "source": {"name": "s"},
-    "said": {"file": "f"},
-    "kin": "k",
-    "job_id": "j",
-    "ID": 4,
-}
+    "cases_before_in_worker": 3, "effective_memory": "8 GiB", "effective_cpus": 2,
+    "rules": {"iterations": 7}, "variables": {"A": "b"}, "commit": "c", "source": {"name": "s"},
+    "said": {"file": "f"}, "kin": "k", "job_id": "j", "ID": 4,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("run", ["import-1", "r1"])

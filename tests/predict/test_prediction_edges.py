@@ -23,13 +23,7 @@ from accelbench.predict.cases import CaseConfiguration
 from accelbench.predict.device_limits import HALF_WIDTH, within_limits
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.signatures import PassTrace
-from accelbench.predict.terms import (
-    NOT_CALIBRATED,
-    USUAL_TIME,
-    Calibrated,
-    TracedCase,
-    time_terms,
-)
+from accelbench.predict.terms import NOT_CALIBRATED, USUAL_TIME, Calibrated, TracedCase, time_terms
 
 LIMITS = CalibratedLimits("cpu", HERE.device, "2026-01-01", {"fp32": 4e12}, 1e11)
 CALIBRATED: Calibrated = {("cpu", HERE.device): LIMITS}

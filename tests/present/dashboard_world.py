@@ -29,45 +29,22 @@ def result(**changes: Any) -> dict[str, Any]:
     if median is not None:
         changes = {"latency_mean_ms": median, **changes}
     row = {
-        "model": "bert-tiny",
-        "family": "embedding",
-        "architecture": "encoder-only",
-        "mode": "inference",
-        "hardware": "cpu",
-        "device_name": "A processor",
-        "device_fingerprint": "f1",
-        "runtime": "pytorch",
-        "precision": "fp32",
-        "batch_size": 1,
-        "sequence_length": 128,
-        "threads": 2,
-        "scenario": "single_stream",
-        "world_size": 1,
-        "launch": 0,
-        "status": "ok",
-        "provenance": "measured",
-        "quality": "converged",
-        "verification": "ok",
-        "emulated": False,
-        "options": {},
-        "latency_p50_ms": 8.0,
-        "latency_mean_ms": 8.5,
-        "latency_ci_low_ms": 7.9,
-        "latency_ci_high_ms": 8.1,
-        "throughput": 120.0,
-        "throughput_unit": "sequences/s",
-        "memory_peak_mb": 100.0,
-        "sample_count": 3,
-        "weights_digest": "w",
-        "workarounds": [],
+        "model": "bert-tiny", "family": "embedding", "architecture": "encoder-only",
+        "mode": "inference", "hardware": "cpu", "device_name": "A processor",
+        "device_fingerprint": "f1", "runtime": "pytorch", "precision": "fp32", "batch_size": 1,
+        "sequence_length": 128, "threads": 2, "scenario": "single_stream", "world_size": 1,
+        "launch": 0, "status": "ok", "provenance": "measured", "quality": "converged",
+        "verification": "ok", "emulated": False, "options": {}, "latency_p50_ms": 8.0,
+        "latency_mean_ms": 8.5, "latency_ci_low_ms": 7.9, "latency_ci_high_ms": 8.1,
+        "throughput": 120.0, "throughput_unit": "sequences/s", "memory_peak_mb": 100.0,
+        "sample_count": 3, "weights_digest": "w", "workarounds": [],
         "evidence": {"devices": ["cpu:0"], "engine": "pytorch 2.13", "details": {"graph": [1, 2]}},
         "nulls": {"latency_p99_ms": "needs an effective n of 1000"},
         "conditions": {"versions": {"torch": "2.13"}},
         "samples": {"step": [7_900_000, 8_000_000, 8_100_000]},
-        "started_at": "2026-01-02T03:04:05.000000Z",
-        "finished_at": "2026-01-02T03:04:06.000000Z",
+        "started_at": "2026-01-02T03:04:05.000000Z", "finished_at": "2026-01-02T03:04:06.000000Z",
         **changes,
-    }
+    }  # fmt: skip
     asked = [str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision")]
     row.setdefault("case_id", "/".join([*asked, str(row.get("batch_size"))]))
     if row["status"] == "ok":
@@ -106,13 +83,9 @@ def stored_in(path: Path, *results: Mapping[str, Any], run: str = "r", **about: 
 def begin(journal: Journal, run: str, machine: Mapping[str, Any] = MACHINE, **about: Any) -> None:
     """The first fact of a run."""
     started = {
-        "run_id": run,
-        "started_at": "2026-01-01T00:00:00Z",
-        "command": "accelbench run bert-tiny",
-        "environment": machine,
-        "git_commit": "0123456789abcdef",
-        **about,
-    }
+        "run_id": run, "started_at": "2026-01-01T00:00:00Z", "command": "accelbench run bert-tiny",
+        "environment": machine, "git_commit": "0123456789abcdef", **about,
+    }  # fmt: skip
     journal.append(Fact(RUN_STARTED, run, started))
 
 

@@ -90,11 +90,7 @@ def test_limits_of_several_figures():
 
 @pytest.mark.parametrize(
     ("least", "answer"),
-    [
-        (90.0, GateAnswer.PASSED),
-        (100.0, GateAnswer.CANNOT_TELL),
-        (110.0, GateAnswer.FAILED),
-    ],
+    [(90.0, GateAnswer.PASSED), (100.0, GateAnswer.CANNOT_TELL), (110.0, GateAnswer.FAILED)],
 )
 def test_a_rate_has_to_be_above_its_limit(least, answer):
     rates = (99.0, 101.0, 100.0, 98.0, 102.0)

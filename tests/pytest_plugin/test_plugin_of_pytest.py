@@ -175,11 +175,7 @@ def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project):
     done = project.run(arguments="baseline='main'")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
-        [
-            "run-2 against main, on lab*",
-            "*median*8 → 8.48*+6.0%*worse*",
-            "Worse than the baseline*",
-        ]
+        ["run-2 against main, on lab*", "*median*8 → 8.48*+6.0%*worse*", "Worse than the baseline*"]
     )
     project.factor = 0.5
     done = project.run(arguments="baseline='main'")

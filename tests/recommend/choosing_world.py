@@ -17,30 +17,14 @@ DEVICES = {"cpu": "A processor", "cuda": "A card", "openvino": "A processor", "r
 def result(**changes: Any) -> dict[str, Any]:
     """One launch, measured and verified; its throughput follows from its latency."""
     body = {
-        "model": "bert-tiny",
-        "family": "embedding",
-        "mode": "inference",
-        "hardware": "cpu",
-        "runtime": "pytorch",
-        "precision": "fp32",
-        "batch_size": 1,
-        "sequence_length": 128,
-        "scenario": "single_stream",
-        "world_size": 1,
-        "weights": "random",
-        "data_source": "synthetic",
-        "compiled": False,
-        "options": {},
-        "status": "ok",
-        "provenance": "measured",
-        "verification": "ok",
-        "parameters": 4_385_920,
-        "latency_p50_ms": 8.0,
-        "memory_peak_mb": 100.0,
-        "launch": 0,
-        "started_at": "2026-01-02T03:04:05.000000Z",
-        **changes,
-    }
+        "model": "bert-tiny", "family": "embedding", "mode": "inference", "hardware": "cpu",
+        "runtime": "pytorch", "precision": "fp32", "batch_size": 1, "sequence_length": 128,
+        "scenario": "single_stream", "world_size": 1, "weights": "random",
+        "data_source": "synthetic", "compiled": False, "options": {}, "status": "ok",
+        "provenance": "measured", "verification": "ok", "parameters": 4_385_920,
+        "latency_p50_ms": 8.0, "memory_peak_mb": 100.0, "launch": 0,
+        "started_at": "2026-01-02T03:04:05.000000Z", **changes,
+    }  # fmt: skip
     body.setdefault("device_name", DEVICES.get(body["hardware"], body["hardware"]))
     if body["status"] == "ok" and "throughput" not in changes:
         body["throughput"] = 1e3 * body["batch_size"] / body["latency_p50_ms"]

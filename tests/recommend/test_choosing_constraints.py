@@ -71,7 +71,7 @@ def test_each_limit_holds(tmp_path, limits, wanted):
 def test_a_throughput_is_reached_by_what_fits_and_missed_by_the_rest(tmp_path):
     answer = best(grid(tmp_path), min_throughput=700.0)
     assert {(one["precision"], one["batch_size"]) for one in answer["fits"]} == {
-        *(("fp16", 32), ("fp16", 8), ("fp32", 32)),
+        *(("fp16", 32), ("fp16", 8), ("fp32", 32))
     }
     assert "200 items/s is below 700" in [one["why"][0] for one in answer["does_not_fit"]]
 
@@ -94,7 +94,7 @@ def test_cost_by_a_price(tmp_path):
     chosen = grid(tmp_path, prices=lambda row: 1e3 / row["throughput"])
     answer = best(chosen, max_cost=1.0)
     assert {(o["precision"], o["batch_size"]) for o in answer["fits"]} == {
-        *(("fp16", 32), ("fp16", 8)),
+        *(("fp16", 32), ("fp16", 8))
     }
     assert answer["best"]["cost_per_million"] < 1.0
 

@@ -94,7 +94,7 @@ def test_the_database_rates_by_the_matrixs_own_rule(tmp_path):
     )
     found = levels(chosen)
     assert [found[name][1] for name in ("cuda", "cpu", "openvino", "webnn")] == [
-        *("high", "medium", "medium", "low"),
+        *("high", "medium", "medium", "low")
     ]
     assert {found[name][2] for name in ("cuda", "cpu", "openvino", "webnn")} == {"the database"}
     assert found["rocm"] == (True, "medium", "the default")

@@ -181,7 +181,7 @@ def test_debugging_tools(capsys):
     entries = shown["model_families"]["embedding"]["hardware_compatibility"]
     # The guide's own example of a matrix.
     assert shown["hardware_types"] == [
-        *("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu"),
+        *("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu")
     ]
     levels = {name: entries[name]["performance_rating"] for name in ("cpu", "cuda", "webnn")}
     assert levels == {"cpu": "medium", "cuda": "high", "webnn": "high"}

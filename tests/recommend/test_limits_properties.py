@@ -28,18 +28,14 @@ perhaps = st.none() | amounts
 def cells(draw: st.DrawFn) -> EvidenceCell:
     latency = draw(amounts)
     row = {
-        "model": "ours",
-        "mode": "inference",
-        "hardware": draw(st.sampled_from(["cpu", "cuda"])),
-        "device_name": "A device",
-        "runtime": draw(st.sampled_from(["pytorch", "onnxruntime"])),
+        "model": "ours", "mode": "inference", "hardware": draw(st.sampled_from(["cpu", "cuda"])),
+        "device_name": "A device", "runtime": draw(st.sampled_from(["pytorch", "onnxruntime"])),
         "precision": draw(st.sampled_from(["fp32", "fp16"])),
         "batch_size": draw(st.sampled_from([1, 2, 8, 32])),
         "throughput_unit": draw(st.sampled_from([None, "images/s", "tokens/s"])),
-        "memory_peak_mb": draw(perhaps),
-        "power_watts": draw(perhaps),
+        "memory_peak_mb": draw(perhaps), "power_watts": draw(perhaps),
         "verification_error": draw(perhaps),
-    }
+    }  # fmt: skip
     return EvidenceCell(row, (latency,), (draw(amounts),))
 
 

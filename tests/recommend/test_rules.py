@@ -174,7 +174,7 @@ def test_browsers():
         family: rating(ask(family, SMALL, 4, "inference", *ALL), "webnn") for family in FAMILIES
     }
     assert {family for family, level in ratings.items() if level == "high"} == {
-        *("embedding", "vision"),
+        *("embedding", "vision")
     }
     # Outside of a page nothing else is given up for one by a rule.
     texts = ask("text_generation", SMALL, 4, "inference", *ALL)["fallback_options"]

@@ -23,21 +23,13 @@ NASTY = (
 
 def body(number: int = 0, **more: Any) -> dict[str, Any]:
     return {
-        "case_id": f"case{number}",
-        "launch": 0,
-        "model": "bert-tiny",
-        "hardware": "cpu",
-        "runtime": "pytorch",
-        "precision": "fp32",
-        "batch_size": number + 1,
-        "status": "ok",
-        "provenance": "measured",
-        "latency_mean_ms": 0.1 + number,
+        "case_id": f"case{number}", "launch": 0, "model": "bert-tiny", "hardware": "cpu",
+        "runtime": "pytorch", "precision": "fp32", "batch_size": number + 1, "status": "ok",
+        "provenance": "measured", "latency_mean_ms": 0.1 + number,
         "started_at": f"2026-01-02T03:04:{number % 60:02d}.000005Z",
         "finished_at": f"2026-01-02T03:05:{number % 60:02d}.000005Z",
-        "samples": {"step": [1000 + number, 2000, 3000], "forward": [7]},
-        **more,
-    }
+        "samples": {"step": [1000 + number, 2000, 3000], "forward": [7]}, **more,
+    }  # fmt: skip
 
 
 def result(number: int, run: str = "r", **more: Any) -> Fact:

@@ -109,10 +109,7 @@ def test_of_many_a_few_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
-        (
-            "ALTER TABLE fact_result ALTER latency_mean_ms TYPE VARCHAR",
-            "has VARCHAR in the column",
-        ),
+        ("ALTER TABLE fact_result ALTER latency_mean_ms TYPE VARCHAR", "has VARCHAR in the column"),
         ("ALTER TABLE fact_result DROP result_id", "lacks the column result_id"),
         ("DROP TABLE fact_samples", "lacks a table of ours"),
         ("ALTER TABLE fact DROP body", "lacks the column body"),

@@ -20,16 +20,10 @@ from accelbench.store.duck import connect
 
 RK3588S = "Station-M3, Rockchip RK3588S (Quad Core A76 2.4GHz + Mali-G610)"
 RESNET50: Mapping[str, Any] = {
-    "model": "resnet-50",
-    "hardware": "vulkan",
-    "device_name": RK3588S,
-    "runtime": "ncnn",
-    "precision": "default(fp16/fp32)",
-    "batch_size": 1,
-    "provenance": "imported",
-    "flops": 8.18e9,
+    "model": "resnet-50", "hardware": "vulkan", "device_name": RK3588S, "runtime": "ncnn",
+    "precision": "default(fp16/fp32)", "batch_size": 1, "provenance": "imported", "flops": 8.18e9,
     "samples": {},
-}
+}  # fmt: skip
 
 
 def imported(path: Path, *milliseconds: float, **changes: Any) -> Database:

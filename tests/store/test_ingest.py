@@ -44,16 +44,10 @@ def ids(database: Database) -> list[str]:
 
 def test_every_column_comes_back_exactly(database):
     values: dict[str, Any] = {
-        "text": "x",
-        "int": 2**63 - 1,
-        "float": 0.1 + 0.2,
-        "bool": False,
-        "time": "2026-02-03T04:05:06.000007Z",
-        "json": {"deep": [1, {"x": None}], "empty": {}},
-        "list": ["", "a,b"],
-        "floats": [0.1 + 0.2, -0.0, 1e-300],
-        "map": {"metric": 1e-300},
-    }
+        "text": "x", "int": 2**63 - 1, "float": 0.1 + 0.2, "bool": False,
+        "time": "2026-02-03T04:05:06.000007Z", "json": {"deep": [1, {"x": None}], "empty": {}},
+        "list": ["", "a,b"], "floats": [0.1 + 0.2, -0.0, 1e-300], "map": {"metric": 1e-300},
+    }  # fmt: skip
     whole = {column.name: values[column.kind] for column in COLUMNS}
     whole |= {"result_id": "i", "run_id": "r"}
     database.bring_in("r", [], [whole, {"result_id": "j"}])  # a journal's values are checked
@@ -141,15 +135,7 @@ def test_samples_lie_apart_with_their_timing(database):
     write(database.journals, "r", result(0, sampling=sampling))
     database.fill()
     columns, rows = database.query("FROM raw_benchmark_data ORDER BY phase")
-    assert columns == [
-        "result_id",
-        "run_id",
-        "phase",
-        "timing",
-        "sample_count",
-        "steps",
-        "samples",
-    ]
+    assert columns == ["result_id", "run_id", "phase", "timing", "sample_count", "steps", "samples"]
     assert rows == [
         ("r-0", "r", "forward", None, 1, None, [7]),
         ("r-0", "r", "step", "whole", 3, [10, 10, 20], [1000, 2000, 3000]),

@@ -200,10 +200,7 @@ def test_a_held_database_is_named_after_a_while(tmp_path):
         pytest.raises(StoreError, match=r"Another process has held .*a.duckdb for 0.05 seconds"),
     ):
         Database(path, retry_seconds=0.05).status()
-    with (
-        duck.whole_guard(path),
-        pytest.raises(StoreError, match="being replaced"),
-    ):
+    with duck.whole_guard(path), pytest.raises(StoreError, match="being replaced"):
         Database(path, retry_seconds=0.05).status()
     Database(path, retry_seconds=0.05).status()
 

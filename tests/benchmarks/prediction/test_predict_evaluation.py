@@ -112,10 +112,7 @@ def test_hardware_without_facts_is_named(tables, fast, tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [
-        ({"target": "beauty"}, "latency or memory"),
-        ({"anchors": -1}, "0 or more"),
-    ],
+    [({"target": "beauty"}, "latency or memory"), ({"anchors": -1}, "0 or more")],
 )
 def test_what_is_refused(tables, change, says):
     with pytest.raises(UsageError, match=says):

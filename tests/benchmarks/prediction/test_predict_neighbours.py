@@ -13,12 +13,7 @@ from predict_tables import made_up
 from prediction import boosting
 from prediction.evaluation import EvaluationRequest, evaluate
 from prediction.measurements import TableConfiguration, TableMeasurement
-from prediction.neighbour_features import (
-    distances,
-    neighbour_features,
-    precision_of,
-    runtime_of,
-)
+from prediction.neighbour_features import distances, neighbour_features, precision_of, runtime_of
 from prediction.repeats import MeasuredCells
 
 pytestmark = pytest.mark.full

@@ -5,14 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from doctor_world import (
-    OUR_NEEDS,
-    QUIET,
-    FakeRuntime,
-    NoPrograms,
-    Records,
-    answering,
-)
+from doctor_world import OUR_NEEDS, QUIET, FakeRuntime, NoPrograms, Records, answering
 
 from accelbench.core.protocols import Device
 from accelbench.hardware.doctor.world import Folder, World

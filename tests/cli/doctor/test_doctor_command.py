@@ -6,9 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from doctor_world import (
-    installed,
-)
+from doctor_world import installed
 from shells import ended
 
 from accelbench.cli.commands import doctor as command

@@ -8,13 +8,7 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
-from doctor_world import (
-    FakeRuntime,
-    NoPrograms,
-    answering,
-    healths,
-    raising,
-)
+from doctor_world import FakeRuntime, NoPrograms, answering, healths, raising
 
 from accelbench.cli.commands.doctor import world
 from accelbench.core.plugins import ENGINES, PluginError
@@ -36,10 +30,7 @@ def test_engines(here):
     said = {"version": "1.2", "import_seconds": 0.5, "devices": ["cpu (host)"]}
     good = replace(there, command=answering("a banner\n" + json.dumps(said)))
     found = engine(good, "fake", FakeRuntime())
-    assert (found.health, found.said) == (
-        Health.OK,
-        "fake 1.2, imported in 0.5 s; sees cpu (host)",
-    )
+    assert (found.health, found.said) == (Health.OK, "fake 1.2, imported in 0.5 s; sees cpu (host)")
     nothing = replace(there, command=answering(json.dumps({**said, "devices": []})))
     assert engine(nothing, "fake", FakeRuntime()).health is Health.HINT
     crash = replace(there, command=raising(ProbeFailedError("ended with -11")))

@@ -6,14 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from doctor_world import (
-    QUIET,
-    Records,
-    answering,
-    installed,
-    only,
-    raising,
-)
+from doctor_world import QUIET, Records, answering, installed, only, raising
 
 from accelbench.cli.commands.doctor import world
 from accelbench.core.protocols import Absent

@@ -3,12 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from doctor_world import (
-    Records,
-    healths,
-    installed,
-    only,
-)
+from doctor_world import Records, healths, installed, only
 
 from accelbench.hardware.doctor import packages
 from accelbench.hardware.doctor.packages import meets, parse

@@ -90,17 +90,14 @@ def stored(tmp_path: Path) -> Path:
 
 #: Lines that are answered alike on any machine, and what they are recorded as.
 LINES = {
-    "compare": ["compare"],
-    "compare by engine": ["compare", "--by", "engine"],
+    "compare": ["compare"], "compare by engine": ["compare", "--by", "engine"],
     "compare by batch": ["compare", "bert-tiny", "--by", "batch"],
     "compare by precision": ["compare", "--by", "precision"],
     "compare by run": ["compare", "vit-tiny", "--by", "run"],
-    "compare pivot": ["compare", "--pivot"],
-    "check": ["check", "--run", "r2", "--baseline", "r1"],
-    "check two alike": ["check", "--run", "r1", "--baseline", "r0"],
-    "history": ["history"],
+    "compare pivot": ["compare", "--pivot"], "check": ["check", "--run", "r2", "--baseline", "r1"],
+    "check two alike": ["check", "--run", "r1", "--baseline", "r0"], "history": ["history"],
     "db status": ["db", "status"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -132,18 +129,15 @@ def test_exports(stored, command, tmp_path):
 
 
 WRONG = {
-    "no model": ["run", "bart-tiny"],
-    "no command": ["mesure"],
+    "no model": ["run", "bart-tiny"], "no command": ["mesure"],
     "no option": ["run", "bert-tiny", "--batchsize", "3"],
     "no platform": ["run", "bert-tiny", "--hardware", "abacus"],
     "no database": ["compare", "--db", "nowhere.duckdb"],
     "nothing measured": ["compare", "t5-small"],
-    "no run": ["check", "--run", "r9", "--baseline", "r0"],
-    "no chart": ["plot", "--chart", "pie"],
-    "no format": ["plot", "--format", "gif"],
-    "no axis": ["compare", "--by", "moon"],
+    "no run": ["check", "--run", "r9", "--baseline", "r0"], "no chart": ["plot", "--chart", "pie"],
+    "no format": ["plot", "--format", "gif"], "no axis": ["compare", "--by", "moon"],
     "bad number": ["run", "bert-tiny", "--batch-sizes", "0"],
-}
+}  # fmt: skip
 
 
 def test_exit_codes_of_what_is_wrong(stored, command):

@@ -52,32 +52,15 @@ def result(**more: Any) -> dict[str, Any]:
     batch, ms = more.get("batch_size", 1), more.pop("ms", 10.0)
     hardware = more.get("hardware", "cpu")
     return {
-        "model": "resnet-tiny",
-        "architecture": "vision",
-        "mode": "inference",
-        "hardware": hardware,
-        "device_name": _DEVICES.get(hardware, hardware),
-        "runtime": "pytorch",
-        "precision": "fp32",
-        "batch_size": batch,
-        "image_size": 64,
-        "options": {},
-        "status": "ok",
-        "provenance": "measured",
-        "run_id": "run-1",
-        "launch": 0,
-        "started_at": "2026-01-02T03:04:05Z",
-        "latency_p50_ms": ms,
-        "latency_mean_ms": ms,
-        "throughput": 1e3 * batch / ms,
-        "sample_count": 10,
-        "memory_peak_mb": 100.0 + 20 * batch,
-        "flops": batch * 4e9,
-        "bytes_moved": 1e8 + batch * 1e7,
-        "load_ms": 80.0,
-        "first_inference_ms": 6 * ms,
-        **more,
-    }
+        "model": "resnet-tiny", "architecture": "vision", "mode": "inference", "hardware": hardware,
+        "device_name": _DEVICES.get(hardware, hardware), "runtime": "pytorch", "precision": "fp32",
+        "batch_size": batch, "image_size": 64, "options": {}, "status": "ok",
+        "provenance": "measured", "run_id": "run-1", "launch": 0,
+        "started_at": "2026-01-02T03:04:05Z", "latency_p50_ms": ms, "latency_mean_ms": ms,
+        "throughput": 1e3 * batch / ms, "sample_count": 10, "memory_peak_mb": 100.0 + 20 * batch,
+        "flops": batch * 4e9, "bytes_moved": 1e8 + batch * 1e7, "load_ms": 80.0,
+        "first_inference_ms": 6 * ms, **more,
+    }  # fmt: skip
 
 
 def results(model: str = "resnet-tiny", slower: float = 1.0, **more: Any) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def test_bars_and_lines_are_of_one_software():
         *(card("RTX 4090", 4.0 * n, NEW, batch_size=n) for n in (4, 8)),
     )
     assert [(one["batch"], one["value"]) for one in made.records] == [
-        *((1, 8.0), (2, 16.0), (4, 32.0)),
+        *((1, 8.0), (2, 16.0), (4, 32.0))
     ]
     # Most of what ran was the oldest, all of it useless, and each of its places has a better.
     oldest = {"torch": "2.0", "cuda": "11.8"}

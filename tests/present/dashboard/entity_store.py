@@ -71,12 +71,8 @@ def asked(database: Database, sql: str, *values: object) -> list[Sequence[Any]]:
 def version(name: str, engine: str, ms: float, model: str, **changes: Any) -> dict[str, Any]:
     """An import's only launch by a version of an engine, which names no moment."""
     said = {
-        "conditions": {"engine": engine},
-        "provenance": "imported",
-        "started_at": None,
-        "finished_at": None,
-        **dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms")),
-        **card(name),
-        **changes,
-    }
+        "conditions": {"engine": engine}, "provenance": "imported", "started_at": None,
+        "finished_at": None, **dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms")),
+        **card(name), **changes,
+    }  # fmt: skip
     return result(latency_p50_ms=ms, throughput=1e3 / ms, model=model, **said)

@@ -11,18 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboard_world import result, store, stored_in, visitor
-from entity_store import (
-    FAST,
-    SLOW,
-    answers,
-    asked,
-    card,
-    filled,
-    launches,
-    rows_of,
-    text,
-    version,
-)
+from entity_store import FAST, SLOW, answers, asked, card, filled, launches, rows_of, text, version
 
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import digits

@@ -147,8 +147,7 @@ def test_without_its_packages_it_names_the_install(folder, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("host", "said"),
-    [("127.0.0.1", "http://127.0.0.1:{}/"), ("::1", "http://[::1]:{}/")],
+    ("host", "said"), [("127.0.0.1", "http://127.0.0.1:{}/"), ("::1", "http://[::1]:{}/")]
 )
 def test_the_address_that_is_printed_can_be_opened(host, said):
     try:

@@ -400,3 +400,72 @@ def test_a_later_run_without_labelled_data_leaves_the_accuracy_of_an_earlier_one
 def test_a_cell_without_accuracy_says_nothing_of_it(tmp_path):
     database = stored_in(tmp_path / "results.duckdb", result(), run="run-1", machine=MACHINE)
     assert "Accuracy" not in page_of(database, "fp32")
+
+
+def test_versions_do_not_split_a_history(tmp_path):
+    database = stored_in(tmp_path / "versions.duckdb")
+    for month in range(1, 7):
+        one = result(
+            series_key="s",
+            provenance="imported",
+            conditions={"engine": f"torch 2.{month} eager", "source": {"name": "somebody"}},
+            latency_p50_ms=10.0 if month < 4 else 15.0,
+            started_at=f"2026-0{month}-08T00:00:00.000000Z",
+        )
+        machine = {"source": {"name": "somebody"}}
+        store(database, f"import-{month}", one, machine=machine)
+    page = visitor(database).get("/history").text
+    said = text(page)
+    assert "1 configuration was measured in more than one run" in said
+    assert re.search(r"Worse: \+50\.\d % since 2026-04-08", said)
+    assert "torch 2.5 eager → torch 2.6 eager on 2026-06-08" in said
+    assert "torch 2.5 eager → torch 2.6 eager" in visitor(database).get("/chart/trend.svg").text
+
+
+FAILED = {
+    "status": "failed",
+    "reason": "driver_too_old",
+    "quality": None,
+    "verification": "not_done",
+    "latency_p50_ms": None,
+    "latency_mean_ms": None,
+    "throughput": None,
+}
+
+
+#: What failed before it had an engine, with its device and, where none was found, without.
+UNOPENED = ({"series_key": None}, {"series_key": None, "device_fingerprint": None})
+
+
+@pytest.mark.parametrize("late", [{}, *UNOPENED])
+def test_a_history_says_that_the_newest_run_failed(tmp_path, late):
+    said = text(history(tmp_path, *[{}] * 6, {**FAILED, **late}).get("/history").text)
+    assert "the newest run, of 2026-01-07 00:00, has no figure: driver too old" in said
+
+
+def test_two_runs_are_drawn_and_not_judged(tmp_path):
+    site = history(tmp_path, {}, {"latency_p50_ms": 20.0})
+    for address in ("/history", "/chart/trend.svg"):
+        assert "Not judged: 2 of the 4 runs that this needs" in text(site.get(address).text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"latency_p50_ms": 2.0, "workarounds": ["static shapes"]},
+            "Not alike: workarounds, since 2026-01-05",
+        ),
+        (
+            {"latency_p50_ms": 5.0, "verification": "not_done"},
+            "Outputs are no longer verified: -50",
+        ),
+    ],
+)
+def test_a_history_calls_nothing_better_that_is_not_alike(tmp_path, changes, said):
+    site = history(tmp_path, *[{}] * 4, *[changes] * 4)
+    page = text(site.get("/history").text)
+    assert said in page
+    assert "Better" not in page
+    if "workarounds" in changes:
+        assert "not alike: workarounds" in site.get("/chart/trend.svg").text

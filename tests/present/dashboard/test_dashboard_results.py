@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import SpreadKind, Statistic
+from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import interval_of
 from accelbench.present.dashboard.page_query import COLUMNS, GROUPS, PageQuery, asked
@@ -497,13 +498,9 @@ def test_few_values_have_no_list_below_them(tmp_path):
 def test_an_implausible_result_is_listed_with_its_calculation(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     about = {
-        "provenance": "imported",
-        "hardware": "vulkan",
-        "flops": 8.18e9,
-        "samples": {},
-        "device_name": "Board, Rockchip RK3588S",
-        "precision": "fp16",
-    }
+        "provenance": "imported", "hardware": "vulkan", "flops": 8.18e9, "samples": {},
+        "device_name": "Board, Rockchip RK3588S", "precision": "fp16",
+    }  # fmt: skip
     bodies = [
         {**result(model="resnet-50", latency_mean_ms=ms, latency_p50_ms=ms, **about),
          "result_id": f"r{ms}", "throughput": 1e3 / ms, "case_id": f"c{ms}", "series_key": f"s{ms}"}
@@ -517,3 +514,13 @@ def test_an_implausible_result_is_listed_with_its_calculation(tmp_path):
         assert cells[1:6] == ["8.18", "0.960", "8.52", "1.02", "8.32"]
     (model,) = re.findall(r"<tbody>(.*?)</tbody>", site.get("/models").text, re.DOTALL)
     assert "26.3" in model  # 1,000 ÷ 38 items per second, and not 1,042
+
+
+def test_an_unusable_cell_shows_its_own_reason_alone(tmp_path):
+    database = stored_in(tmp_path, result(quality="unusable", unexplained_share=0.7))
+    site = visitor(database)
+    (address,) = set(re.findall(r'href="(/cell/[0-9a-f]{16})"', site.get("/results").text))
+    for page in (site.get(address).text, site.get("/model/bert-tiny").text):
+        assert REASON_TEXTS[UnusableReason.UNACCOUNTED] in page
+        assert REASON_TEXTS[UnusableReason.TOO_NOISY] not in page
+        assert REASON_TEXTS[UnusableReason.WAITED] not in page

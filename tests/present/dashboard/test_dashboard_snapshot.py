@@ -70,7 +70,7 @@ def test_machines_kinds_and_versions_are_never_mixed(database):
     assert len(found) == 7
     assert {cell["launches"] for cell in found} == {1}
     assert sorted(str(cell["kind"]) for cell in found) == [
-        *("emulated", "imported", "imported", "imported", "measured", "measured", "simulated"),
+        *("emulated", "imported", "imported", "imported", "measured", "measured", "simulated")
     ]
     assert len({cell["machine"] for cell in found}) == 2
 
@@ -87,9 +87,7 @@ def test_an_imports_newest_moment_is_its_cell(database):
 
 def test_what_has_no_series_is_told_apart_by_what_was_asked(database):
     store(
-        database,
-        "r",
-        *(result(status="failed", batch_size=size, reason="x") for size in (1, 8, 8)),
+        database, "r", *(result(status="failed", batch_size=size, reason="x") for size in (1, 8, 8))
     )
     assert sorted(int(str(cell["launches"])) for cell in cells(database)) == [1, 2]
 

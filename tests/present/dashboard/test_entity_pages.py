@@ -5,17 +5,7 @@ import re
 from urllib.parse import urlencode
 
 from dashboard_world import HOSTILE, result, store, stored_in, visitor
-from entity_store import (
-    FAST,
-    FIVE,
-    SLOW,
-    TIMES,
-    answers,
-    card,
-    launches,
-    rows_of,
-    text,
-)
+from entity_store import FAST, FIVE, SLOW, TIMES, answers, card, launches, rows_of, text
 from test_dashboard_names import read
 
 from accelbench.present.dashboard.entities import common_ground
@@ -179,7 +169,7 @@ def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path)
     page = visitor(database).get("/model/bert-tiny").text
     lines = rows_of(page, "Table of configurations")
     assert [(line[1], line[4]) for line in lines] == [
-        *((SLOW, "1"), (FAST, "1"), (SLOW, "2"), (FAST, "3")),
+        *((SLOW, "1"), (FAST, "1"), (SLOW, "2"), (FAST, "3"))
     ]
 
 

@@ -9,13 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 from dashboard_world import OTHER, store, stored_in, visitor
-from entity_store import (
-    FIVE,
-    answers,
-    launches,
-    rows_of,
-    text,
-)
+from entity_store import FIVE, answers, launches, rows_of, text
 
 from accelbench.core.nouns import digits
 from accelbench.judge.baselines import BaselineQuery, baseline_of_run

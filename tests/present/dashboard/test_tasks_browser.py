@@ -22,11 +22,7 @@ from accelbench.core.nouns import digits, figure
 from accelbench.store.database import Database
 
 #: Milliseconds of a step on the slow card, the fast card, and the fast card by another engine.
-TIMES = {
-    "bert-tiny": (8.0, 2.0, 1.6),
-    "vit-tiny": (6.0, 3.0, 2.0),
-    "resnet-tiny": (4.0, 5.0, 4.5),
-}
+TIMES = {"bert-tiny": (8.0, 2.0, 1.6), "vit-tiny": (6.0, 3.0, 2.0), "resnet-tiny": (4.0, 5.0, 4.5)}
 #: More models than a page of the table has.
 _MANY = 110
 _MOST_TABS = 400

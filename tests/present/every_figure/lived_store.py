@@ -81,11 +81,7 @@ def lived(path: Path, seed: int) -> Database:
 
 
 def _stored(
-    database: Database,
-    run: str,
-    rows: list[Result],
-    machine: Mapping[str, Any] | None,
-    night: int,
+    database: Database, run: str, rows: list[Result], machine: Mapping[str, Any] | None, night: int
 ) -> None:
     with Journal.create(database.journals, run, _Unsynced()) as journal:
         began = f"2026-03-{night + 1:02}T00:00:00Z"
@@ -176,29 +172,22 @@ def _figures(by: random.Random, one: Question, step: float) -> Result:
     batch = one.asked["batch_size"]
     median = step * by.uniform(0.95, 1.0)
     known: Result = {
-        "latency_p50_ms": median,
-        "latency_mean_ms": step,
-        "latency_ci_low_ms": median * 0.99,
-        "latency_ci_high_ms": median * 1.02,
-        "latency_std_ms": step * 0.05,
-        "effective_sample_count": by.choice((3.0, 12.0, 60.0)),
-        "latency_p90_ms": step * 1.1,
-        "latency_p95_ms": step * 1.2,
-        "latency_p99_ms": step * 1.4,
+        "latency_p50_ms": median, "latency_mean_ms": step, "latency_ci_low_ms": median * 0.99,
+        "latency_ci_high_ms": median * 1.02, "latency_std_ms": step * 0.05,
+        "effective_sample_count": by.choice((3.0, 12.0, 60.0)), "latency_p90_ms": step * 1.1,
+        "latency_p95_ms": step * 1.2, "latency_p99_ms": step * 1.4,
         "latency_p99_rough": by.random() < 0.3,
         "throughput": 1e3 * batch / step * by.uniform(0.97, 1.0),
         "throughput_unit": "tokens/s" if one.asked["model"].startswith("gpt2") else "images/s",
         "memory_peak_mb": by.choice((None, by.uniform(50.0, 9000.0))),
-        "first_inference_ms": step * 3.0,
-        "sample_count": by.randrange(10, 400),
+        "first_inference_ms": step * 3.0, "sample_count": by.randrange(10, 400),
         "energy_per_item_joules": by.choice((None, None, step / 100.0)),
         "ttft_ms": by.choice((None, None, step * 2.0)),
         "tpot_ms": by.choice((None, None, step / 4.0)),
         "flops": by.choice((None, int(1e9 * batch))),
         "cost_usd": by.choice((None, None, None, step / 7.0)),
-        "verification_error": by.choice((None, by.uniform(1e-7, 1e-3))),
-        "samples": {},
-    }
+        "verification_error": by.choice((None, by.uniform(1e-7, 1e-3))), "samples": {},
+    }  # fmt: skip
     lacking: Mapping[str, tuple[str, ...]] = {
         "no rate": ("throughput", "throughput_unit"),
         "no mean": ("latency_mean_ms",),
@@ -218,14 +207,11 @@ def _theirs(by: random.Random, number: int) -> Iterator[Result]:
         for engine in ("torch 2.4", "torch 2.9"):
             batch = by.choice((1, 64, None))
             asked = {
-                **model,
-                "hardware": "cuda",
+                **model, "hardware": "cuda",
                 "device_name": ("NVIDIA RTX 3090", "NVIDIA RTX 4090")[number],
-                "device_fingerprint": None,
-                "runtime": "pytorch",
-                "precision": "fp16",
+                "device_fingerprint": None, "runtime": "pytorch", "precision": "fp16",
                 "batch_size": batch,
-            }
+            }  # fmt: skip
             knows = by.choice(("all", "no rate", "rate", "tail"))
             one = Question({**asked, "batch_size": batch or 1}, by.uniform(1, 90), knows, 1, 0.0)
             for day in range(by.choice((1, 1, 2))):

@@ -56,10 +56,7 @@ def _latency(held: Held, where: str, shown: ShownCell, cell: Cell) -> None:
         held.figure(f"{where} mean", mean[1], cell["mean_ms"])
     held.exact(f"{where} use", "unusable" in shown.text, cell["unusable"])
     if cell["by_median"] and cell["timed"] in _QUANTILES and cell["spread_log"]:
-        said = re.match(
-            r"95 % interval (\S+) to (\S+), of (\d) launches$",
-            shown.title("sure"),
-        )
+        said = re.match(r"95 % interval (\S+) to (\S+), of (\d) launches$", shown.title("sure"))
         reach = _QUANTILES[cell["timed"]] * cell["spread_log"] / math.sqrt(cell["timed"])
         held.exact(f"{where} has an interval", said is not None, True)
         if said is not None:

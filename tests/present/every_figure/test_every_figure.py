@@ -48,15 +48,10 @@ def test_the_table_of_results_with_all_columns(store):
             cell = store.cells[row.key]
             row_figures(held, row.key, row, cell, "results")
             words = {
-                "Hardware": cell["hardware"],
-                "Runtime": cell["runtime"],
-                "Precision": cell["precision"],
-                "Mode": cell["mode"],
-                "Status": cell["status"],
-                "Run": cell["run_id"],
-                "Provenance": cell["kind"],
-                "Family": cell["family"],
-            }
+                "Hardware": cell["hardware"], "Runtime": cell["runtime"],
+                "Precision": cell["precision"], "Mode": cell["mode"], "Status": cell["status"],
+                "Run": cell["run_id"], "Provenance": cell["kind"], "Family": cell["family"],
+            }  # fmt: skip
             for name, value in words.items():
                 held.exact(f"{row.key} {name}", row.cells[name].text, value)
             for name, value in (

@@ -32,15 +32,10 @@ HOSTILE = (
 
 def measured(number: int, **changes: Any) -> dict[str, Any]:
     figures = {
-        "result_id": f"x{number}",
-        "case_id": f"c{number}",
-        "latency_p50_ms": 8.0 + number,
-        "latency_mean_ms": 8.0 + number,
-        "throughput": 125.0,
-        "memory_peak_mb": 100.0,
-        "sample_count": 50,
-        "started_at": "2026-01-02T03:04:05.000000Z",
-    }
+        "result_id": f"x{number}", "case_id": f"c{number}", "latency_p50_ms": 8.0 + number,
+        "latency_mean_ms": 8.0 + number, "throughput": 125.0, "memory_peak_mb": 100.0,
+        "sample_count": 50, "started_at": "2026-01-02T03:04:05.000000Z",
+    }  # fmt: skip
     return row(**(figures | changes))
 
 
@@ -207,8 +202,7 @@ def test_a_hostile_name_is_text_everywhere(name):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [(23964.2, "23,964"), (2400.0, "2,400"), (0.00081234, "0.0008123")],
+    ("value", "said"), [(23964.2, "23,964"), (2400.0, "2,400"), (0.00081234, "0.0008123")]
 )
 def test_no_large_figure_has_an_exponent(value, said):
     assert four_digits(value) == said

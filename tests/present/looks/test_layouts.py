@@ -23,32 +23,17 @@ from accelbench.store.database import Database
 LAYOUTS = HERE / "layouts"
 #: Pages by the name of the file that keeps their layout; {cell} and {run} are one of the store's.
 PAGES = {
-    "overview": "/",
-    "results": "/results?status=ok&sort=-latency",
-    "results-tray": "/results?cell={cell}",
-    "results-groups": "/results?group=hardware",
-    "results-pivot": "/results?group=model&group=runtime&as=pivot",
-    "cell": "/cell/{cell}",
-    "compare": "/compare?cell={cell}&cell={other}",
-    "models": "/models",
-    "model": "/model/bert-tiny",
-    "devices": "/devices",
-    "device": "/device/A%20processor",
-    "device-against-device": "/devices?a=A%20processor&b=NVIDIA%20A100",
-    "engines": "/engines",
-    "charts": "/charts",
-    "chart": "/chart/latency-by-batch",
-    "explore": "/explore",
-    "history": "/history",
-    "matrix": "/matrix",
-    "recommend": "/recommend",
-    "predict": "/predict",
-    "predictions": "/predictions",
-    "runs": "/runs",
-    "run": "/run/others",
-    "run-against-run": "/runs/compare?a=night-0&b=night-5",
-    "no-such-page": "/nowhere",
-}
+    "overview": "/", "results": "/results?status=ok&sort=-latency",
+    "results-tray": "/results?cell={cell}", "results-groups": "/results?group=hardware",
+    "results-pivot": "/results?group=model&group=runtime&as=pivot", "cell": "/cell/{cell}",
+    "compare": "/compare?cell={cell}&cell={other}", "models": "/models",
+    "model": "/model/bert-tiny", "devices": "/devices", "device": "/device/A%20processor",
+    "device-against-device": "/devices?a=A%20processor&b=NVIDIA%20A100", "engines": "/engines",
+    "charts": "/charts", "chart": "/chart/latency-by-batch", "explore": "/explore",
+    "history": "/history", "matrix": "/matrix", "recommend": "/recommend", "predict": "/predict",
+    "predictions": "/predictions", "runs": "/runs", "run": "/run/others",
+    "run-against-run": "/runs/compare?a=night-0&b=night-5", "no-such-page": "/nowhere",
+}  # fmt: skip
 #: Pages that are files: the command that writes each.
 FILES = {
     "report-file": ("report", "--machine", "lab"),

@@ -96,15 +96,9 @@ def history_table(name: str) -> str:
 
 
 PAGES: dict[str, Callable[[str], str]] = {
-    "report": report,
-    "matrix": matrix,
-    "chart": chart,
-    "nothing": nothing,
-    "table": table,
-    "stored_table": stored_table,
-    "compared_table": compared_table,
-    "history_table": history_table,
-}
+    "report": report, "matrix": matrix, "chart": chart, "nothing": nothing, "table": table,
+    "stored_table": stored_table, "compared_table": compared_table, "history_table": history_table,
+}  # fmt: skip
 
 
 class Seen(HTMLParser):

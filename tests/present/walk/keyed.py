@@ -28,10 +28,7 @@ KEYS: Mapping[str, Kind] = {
         ("baseline_throughput", "alike_throughput_low", "alike_throughput_high"), Kind.RATE
     ),
     **dict.fromkeys(("memory_mb", "memory"), Kind.MEMORY),
-    **dict.fromkeys(
-        ("speedup", "memory_ratio", "times_as_fast", "speedup_by_means"),
-        Kind.RATIO,
-    ),
+    **dict.fromkeys(("speedup", "memory_ratio", "times_as_fast", "speedup_by_means"), Kind.RATIO),
 }
 #: Numbers that are no figures of a row: what was asked, counts, and how sure a comparison is.
 NO_FIGURES = frozenset(

@@ -12,13 +12,9 @@ from carried import Kind
 _NUMBER = r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _ALONE = re.compile(rf"(?<![\w.,×≈<>-])(?:{_NUMBER})(?![\w%.,]*[\w%])")
 _UNITS = {
-    "ms": (Kind.TIME, 1.0),
-    "µs": (Kind.TIME, 1e-3),
-    "s": (Kind.TIME, 1e3),
-    "MB": (Kind.MEMORY, 1.0),
-    "GiB": (Kind.MEMORY, 1024.0),
-    "×": (Kind.RATIO, 1.0),
-}
+    "ms": (Kind.TIME, 1.0), "µs": (Kind.TIME, 1e-3), "s": (Kind.TIME, 1e3),
+    "MB": (Kind.MEMORY, 1.0), "GiB": (Kind.MEMORY, 1024.0), "×": (Kind.RATIO, 1.0),
+}  # fmt: skip
 #: A device's bandwidth is a rate of no items.
 _RATE = r"(?![KMGT]i?[Bb]/)[A-Za-z]+/s"
 _WITH_UNIT = re.compile(
