@@ -15,8 +15,8 @@ from accelbench.core.calibration import (
     ProbeSpec,
 )
 from accelbench.core.protocols import Device
-from accelbench.run.calibrate import calibrating
-from accelbench.run.calibrate.calibrating import BUS_FACTORS, collective_specs, figure_of
+from accelbench.run import calibrating
+from accelbench.run.calibrating import BUS_FACTORS, collective_specs, figure_of
 from accelbench.store.database import Database
 from accelbench.store.opening import store_at
 

@@ -15,7 +15,7 @@ from accelbench.cli.services import fleet_running
 from accelbench.core.calibration import DeviceCalibration
 from accelbench.core.protocols import Device
 from accelbench.fleet.session import FleetAddress
-from accelbench.run.calibrate import calibrating
+from accelbench.run import calibrating
 from accelbench.store.database import Database
 from calibrating_cluster import Calibrating
 from made_up_calibration import made_calibration

@@ -15,7 +15,7 @@ from accelbench.core.calibration import DeviceCalibration
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware import detect
-from accelbench.run.calibrate import calibrating
+from accelbench.run import calibrating
 from accelbench.store.database import Database
 from made_up_calibration import made_calibration, with_collectives
 

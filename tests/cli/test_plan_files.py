@@ -18,7 +18,7 @@ from accelbench.cli.services.option_page import reference_page
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.facts import RUN_STARTED
 from accelbench.core.run_options import PlanSection, RunSettings, plan_fields, run_fields
-from accelbench.exchange.plans.document import plan_schema
+from accelbench.exchange.plan_document import plan_schema
 from accelbench.store.journal import read
 from own_onnx import renamed
 

@@ -18,8 +18,7 @@ from accelbench.cli.commands import predict as predicting
 from accelbench.cli.commands.run import app as run_app
 from accelbench.core.nouns import digits
 from accelbench.core.protocols import Device
-from accelbench.predict import traces
-from accelbench.predict.graph_files import models
+from accelbench.predict import graph_file_models, traces
 from accelbench.store.database import Database
 from made_up_calibration import calibrated_store, made_calibration
 from predict_tables import made_up
@@ -36,11 +35,11 @@ def predict(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def measured(*models: str) -> None:
-    """A database here with batches 1, 4 and 16 of models."""
+    """A database here with batches 1, 4 and 16 of graph_file_models."""
     rows = [
         {"model": model, "batch_size": batch, "latency_p50_ms": 4.0 * number + batch,
          "series_key": f"{model} {batch}"}
-        for number, model in enumerate(models, start=1) for batch in (1, 4, 16)
+        for number, model in enumerate(graph_file_models, start=1) for batch in (1, 4, 16)
     ]  # fmt: skip
     store(Path("accelbench.duckdb"), *rows)
 
@@ -310,7 +309,7 @@ def test_other_words_are_looked_at_before_a_file_is_read(
     def read(*_: object) -> None:
         raise AssertionError("the file was read")
 
-    monkeypatch.setattr(models, "file_model", read)
+    monkeypatch.setattr(graph_file_models, "file_model", read)
     Path("m.onnx").touch()
     ended, _, err = predict("m.onnx", *words)
     assert ended == code

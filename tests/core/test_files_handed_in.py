@@ -11,13 +11,13 @@ from accelbench.core.jsonc import DEEPEST, JsonError, is_too_deep, loads, parse
 from accelbench.exchange.aggregate import _read as aggregated
 from accelbench.exchange.baselines import read_baseline
 from accelbench.exchange.imports.reading import read_import
-from accelbench.exchange.plans.document import read_plan
+from accelbench.exchange.plan_document import read_plan
 from accelbench.exchange.prices import read_prices
 from accelbench.models import weights
 from accelbench.models.data import folder
 from accelbench.models.selection import models_in
-from accelbench.recommend.query.config import over_defaults
-from accelbench.recommend.query.config import read as read_config
+from accelbench.recommend.config import over_defaults
+from accelbench.recommend.config import read as read_config
 
 SOURCES = Path(__file__).parents[2] / "src" / "accelbench"
 DEEP = 200_000
@@ -126,7 +126,7 @@ def test_a_configuration_of_the_api_is_of_finite_numbers(value):
 OWN = {
     "run", "fleet", "engines", "store", "hardware", "present", "models/own.py",
     "models/cost.py", "models/catalogue.py", "models/selection.py", "core/jsonc.py",
-    "recommend/rank/pricing.py", "recommend/evidence/cells.py", "judge/baselines.py",
+    "recommend/pricing.py", "recommend/evidence/cells.py", "judge/baselines.py",
     "cli/services/measuring.py", "judge/stored_results.py", "cli/commands/db.py",
     "judge/attempts.py", "judge/machines.py", "exchange/guide_csv.py",
     "api/travelling.py", "cli/services/report_files.py",

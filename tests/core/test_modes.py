@@ -7,7 +7,7 @@ from accelbench.cli.commands.predict import question_of
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.judge.filters import filters_of
-from accelbench.recommend.query.query import mode_named
+from accelbench.recommend.query import mode_named
 
 
 def test_case_and_space_do_not_matter():

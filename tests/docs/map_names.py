@@ -101,19 +101,19 @@ def mapped() -> frozenset[str]:
 
 
 def has_setting(name: str) -> bool:
-    from accelbench.recommend.query.config import DEFAULTS
+    from accelbench.recommend.config import DEFAULTS
 
     return name in keys_in(DEFAULTS)
 
 
 def has_task(name: str) -> bool:
-    from accelbench.recommend.query.query import TASKS
+    from accelbench.recommend.query import TASKS
 
     return name in TASKS
 
 
 def has_rule(name: str) -> bool:
-    from accelbench.recommend.estimate.platform_rules import RULES
+    from accelbench.recommend.platform_rules import RULES
 
     return any(rule.hardware == name for rule in RULES)
 

@@ -49,7 +49,7 @@ from accelbench.models.find import find  # noqa: E402
 from accelbench.models.inputs import input_shapes  # noqa: E402
 from accelbench.present.charts.words import cells  # noqa: E402
 from accelbench.present.dashboard.words import size  # noqa: E402
-from accelbench.recommend.query.query import SIZES  # noqa: E402
+from accelbench.recommend.query import SIZES  # noqa: E402
 from accelbench.run.conduct.results import LaunchFacts, compose  # noqa: E402
 from accelbench.run.plan import automatic  # noqa: E402
 from accelbench.run.plan.expand import expand  # noqa: E402

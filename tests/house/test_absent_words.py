@@ -13,7 +13,7 @@ _MAY = {
     "judge/matrix.py",
     "core/figures.py",
     "exchange/imports/records.py",
-    "recommend/rank/matrices.py",
+    "recommend/matrices.py",
     "present/dashboard/templates/matrix.html",
     "present/publishing/static/words.mjs",
     "present/pages/templates/table_tools.html",

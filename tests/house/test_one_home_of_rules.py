@@ -48,19 +48,19 @@ LEFT: dict[str, int] = {
     "judge/regressions.py": 3, "judge/run_noise.py": 3, "judge/summary.py": 7,
     "judge/versions.py": 1, "present/chart_data.py": 2, "present/charts/marks.py": 1,
     "present/charts/spread.py": 1, "present/charts/trend.py": 1,
-    "present/dashboard/entities/common_ground.py": 6, "present/dashboard/entities/pages.py": 5,
-    "present/dashboard/explore/points.py": 1, "present/dashboard/overview.py": 2,
-    "present/dashboard/page_query.py": 1, "present/dashboard/results/page.py": 1,
-    "present/dashboard/runs/pages.py": 2, "present/dashboard/snapshots/cells.py": 3,
-    "present/dashboard/snapshots/details.py": 1, "present/dashboard/snapshots/snapshot.py": 6,
-    "present/full_report/parts.py": 2, "present/publishing/bundle.py": 1, "present/series.py": 4,
+    "present/dashboard/common_ground.py": 6, "present/dashboard/entity_pages.py": 5,
+    "present/dashboard/explore_points.py": 1, "present/dashboard/overview.py": 2,
+    "present/dashboard/page_query.py": 1, "present/dashboard/results_page.py": 1,
+    "present/dashboard/run_pages.py": 2, "present/dashboard/cells.py": 3,
+    "present/dashboard/details.py": 1, "present/dashboard/snapshot.py": 6,
+    "present/report_parts.py": 2, "present/publishing/bundle.py": 1, "present/series.py": 4,
     "present/table_export.py": 3, "present/terminal/compare.py": 2, "present/terminal/dropped.py":
     2, "present/terminal/history.py": 1, "present/terminal/recommend.py": 2,
     "present/terminal/recommend_cells.py": 1, "present/terminal/store_status.py": 1,
     "present/terminal/summary.py": 8, "present/terminal/watch.py": 1, "present/terminal/words.py":
     1, "recommend/constraints/measurement_candidates.py": 3, "recommend/evidence/cells.py": 5,
     "recommend/evidence/reader.py": 1, "recommend/evidence/sql.py": 5,
-    "recommend/rank/pricing.py": 1, "recommend/selector.py": 2,
+    "recommend/pricing.py": 1, "recommend/selector.py": 2,
 }  # fmt: skip
 
 

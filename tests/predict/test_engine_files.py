@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.predict.graph_files.models import FileModel, file_model
+from accelbench.predict.graph_file_models import FileModel, file_model
 
 
 def macs_of(model: FileModel, image: int | None = None) -> int:

@@ -26,8 +26,8 @@ from accelbench.models.graph_files.opening import TORCH_EXPORT, opened
 from accelbench.models.graph_files.steps import UntracedError
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import FROM_FILE
-from accelbench.predict.graph_files.models import FileModel, file_model, names_a_file
-from accelbench.predict.graph_files.reading import read
+from accelbench.predict.graph_file_models import FileModel, file_model, names_a_file
+from accelbench.predict.graph_file_reading import read
 from accelbench.predict.signatures import PassTrace
 from accelbench.predict.traces import Traces
 from artifact_makers import made

@@ -17,7 +17,7 @@ from accelbench.models.graph_files.steps import (
     refuse_uncounted,
     stored_weights,
 )
-from accelbench.predict.graph_files.reading import read
+from accelbench.predict.graph_file_reading import read
 
 _DIMENSIONS = "<dim>1</dim><dim>3</dim>"
 _IN = f'<input><port id="0">{_DIMENSIONS}</port></input>'

@@ -9,10 +9,10 @@ import re
 import pytest
 from dashboard_world import result, store, visitor
 
-from accelbench.present.full_report.parts import report
-from accelbench.present.full_report.report_data import known_in
 from accelbench.present.markdown import as_markdown
 from accelbench.present.pages.document_page import as_html
+from accelbench.present.report_data import known_in
+from accelbench.present.report_parts import report
 from accelbench.present.terminal.summary import warning_lines
 from accelbench.present.terminal.terminal import print_line
 from accelbench.store.database import Database

@@ -21,7 +21,7 @@ from accelbench.judge.run_noise import Histories
 from accelbench.judge.summary import summary
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Subject, picture
-from accelbench.present.dashboard.snapshots import details
+from accelbench.present.dashboard import details
 from accelbench.present.terminal.summary import compared as frameworks
 from accelbench.store.database import Database
 

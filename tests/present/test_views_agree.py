@@ -16,9 +16,9 @@ from accelbench.core.errors import EXIT_CANNOT_TELL
 from accelbench.judge.findings.precisions import why_unsteady
 from accelbench.judge.summary import summary
 from accelbench.present.chart_data import subject_in
+from accelbench.present.dashboard import cells
 from accelbench.present.dashboard.page_query import PageQuery
-from accelbench.present.dashboard.snapshots import cells
-from accelbench.present.dashboard.snapshots.snapshot import taken
+from accelbench.present.dashboard.snapshot import taken
 from accelbench.store.database import Database
 
 GPU = {"hardware": "cuda", "device_name": "A card", "device_fingerprint": "f2"}

@@ -21,7 +21,7 @@ from accelbench.predict.traces import Traces
 from accelbench.present.dashboard.questions import answer_table
 from accelbench.present.prediction_evidence import _scaling
 from accelbench.present.terminal.recommend import predicted_words
-from accelbench.recommend.estimate.candidate_predictions import (
+from accelbench.recommend.candidate_predictions import (
     CandidatePredictions,
     PredictedCandidates,
 )

@@ -10,7 +10,7 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.core.errors import UsageError
-from accelbench.recommend.query.config import defaults, over_defaults, read, size_of
+from accelbench.recommend.config import defaults, over_defaults, read, size_of
 
 #: The guide's fragments, put together as they stand there.
 GUIDE = """{

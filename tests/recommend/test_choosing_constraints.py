@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accelbench.recommend.constraints.measurement_candidates import pareto
 from accelbench.recommend.constraints.options import Option
-from accelbench.recommend.estimate.figures import Bounds
+from accelbench.recommend.estimated_figures import Bounds
 
 
 def grid(folder: Path, **more: Any) -> Any:

@@ -12,7 +12,7 @@ from accelbench.core.vocabulary import FAMILIES
 from accelbench.judge.matrix import matrix
 from accelbench.present.markdown import as_markdown
 from accelbench.present.matrix import MatrixHeader, presented
-from accelbench.recommend.rank.matrices import FORWARD_ONLY, of_markdown
+from accelbench.recommend.matrices import FORWARD_ONLY, of_markdown
 
 PAGE = """
 # Compatibility

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from choosing_world import selector
 
-from accelbench.recommend.rank.matrices import of_markdown
+from accelbench.recommend.matrices import of_markdown
 
 
 def said(page: str, *known: str, named: bool = True) -> dict[tuple[str, str], str | None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from choosing_world import result, selector
 
-from accelbench.recommend.query.config import BROWSERS
+from accelbench.recommend.config import BROWSERS
 from accelbench.recommend.selector import Knowledge
 
 IN_A_PAGE = result(hardware="webgpu", runtime="browser", device_name="Chromium", latency_p50_ms=1.0)

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.judge.run_noise import Histories
-from accelbench.recommend.answer.answers import told
+from accelbench.recommend.answers import told
+from accelbench.recommend.choosing import AnswerBasis, _rounded, choose
+from accelbench.recommend.config import ModelSize, defaults
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import EvidenceCell, Failure
-from accelbench.recommend.query.config import ModelSize, defaults
-from accelbench.recommend.query.query import RawQuery
-from accelbench.recommend.rank.choosing import AnswerBasis, _rounded, choose
-from accelbench.recommend.rank.matrices import Matrices
+from accelbench.recommend.matrices import Matrices
+from accelbench.recommend.query import RawQuery
 
 PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
 

@@ -10,7 +10,7 @@ from choosing_world import result, selector
 
 from accelbench.recommend.constraints.measurement_candidates import pareto
 from accelbench.recommend.constraints.options import Option
-from accelbench.recommend.estimate.figures import Bounds
+from accelbench.recommend.estimated_figures import Bounds
 from accelbench.recommend.evidence.cells import counted, unit_of
 
 WRITES = {

@@ -12,8 +12,8 @@ from choosing_world import result, selector, stored
 
 from accelbench.core.errors import UsageError
 from accelbench.recommend.constraints.limits import Limits, limits_named
-from accelbench.recommend.query.validation import batches
 from accelbench.recommend.selector import HardwareSelector
+from accelbench.recommend.validation import batches
 
 HUGE = pytest.param(10**400, id="huge")
 HUGER = pytest.param(10**5000, id="huger")

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accelbench.recommend.config import ModelSize
 from accelbench.recommend.constraints.best_under import Limits, under
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import EvidenceCell
 from accelbench.recommend.evidence.model_evidence import ModelEvidence
-from accelbench.recommend.query.config import ModelSize
-from accelbench.recommend.query.query import RawQuery
+from accelbench.recommend.query import RawQuery
 
 ASKED = RawQuery("vision", "ours", 1, "inference").understood(
     "", {}, lambda *_: ModelSize("small", "no one")

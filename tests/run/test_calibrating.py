@@ -8,7 +8,7 @@ from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Device
 from accelbench.hardware.cpu import CpuDetector
-from accelbench.run.calibrate import calibrating
+from accelbench.run import calibrating
 from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
 
 #: A worker without torch that says what a test has it say, then what is in its environment.

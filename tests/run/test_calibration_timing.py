@@ -4,8 +4,8 @@ import pytest
 
 from accelbench.core.calibration import ProbeKind, ProbeSpec
 from accelbench.core.protocols import Device
-from accelbench.run.calibrate.calibrating import FEWEST_BLOCKS, ProbeBlocks, figure_of, time_probe
-from accelbench.run.calibrate.calibration_worker import DeviceSizes, probes_for, sizes_of, time_all
+from accelbench.run.calibrating import FEWEST_BLOCKS, ProbeBlocks, figure_of, time_probe
+from accelbench.run.calibration_worker import DeviceSizes, probes_for, sizes_of, time_all
 
 MIB = 2**20
 PRODUCT = ProbeSpec(ProbeKind.MATRIX, "probe/matmul-1024", "fp32", 1024, 2.0 * 1024**3)

@@ -10,8 +10,8 @@ from accelbench.core.errors import CaseError
 from accelbench.engines.pytorch.distributed import rank_session
 from accelbench.engines.pytorch.distributed.rank_session import Exchange, opened_collective
 from accelbench.present.terminal.hardware import collective_rows, rows_of
-from accelbench.run.calibrate import calibrating
-from accelbench.run.calibrate.calibrating import collective_specs, timed_on
+from accelbench.run import calibrating
+from accelbench.run.calibrating import collective_specs, timed_on
 from accelbench.run.conduct.launch_context import Surroundings
 from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
 

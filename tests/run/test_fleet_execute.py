@@ -19,7 +19,7 @@ from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resum
 from accelbench.fleet.unit_runner import described
 from accelbench.hardware.machine import boot
 from accelbench.judge.run_names import runs_meant
-from accelbench.present.dashboard.runs.live import Journals
+from accelbench.present.dashboard.live_runs import Journals
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults

@@ -7,7 +7,7 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, RUN_STARTED
 from accelbench.fleet.node_probes import probe_nodes
 from accelbench.judge.calibrations import calibrations_at
-from accelbench.run.calibrate import calibrating
+from accelbench.run import calibrating
 from accelbench.store.database import Database
 from accelbench.store.journal import read
 from calibrating_cluster import Calibrating

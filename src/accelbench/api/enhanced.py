@@ -33,7 +33,7 @@ from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import platform_named, platforms_named, refuse_unknown_platform
 from accelbench.models.find import called, find
 from accelbench.models.selection import choose
-from accelbench.recommend.query import validation
+from accelbench.recommend import validation
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.execute import Observe, Planner, StoredResults, execute
 from accelbench.run.plan import expand

@@ -22,7 +22,7 @@ from accelbench.fleet.fleet_nodes import Cluster, FleetNode
 from accelbench.fleet.fleet_record import FactSink, open_journal
 from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver, nodes_of
 from accelbench.fleet.unit_runner import PROBES, REFUSED
-from accelbench.run.calibrate import calibrating
+from accelbench.run import calibrating
 
 #: Platforms that have probes.
 SERVED = PytorchRuntime.info.hardware

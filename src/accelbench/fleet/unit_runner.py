@@ -59,7 +59,7 @@ def calibrate_here(
     at: Callable[[str], None],
 ) -> None:
     """Calibrate the device that a task asks for, into a journal of that folder."""
-    from accelbench.run.calibrate import calibrating  # NumPy with it, which no other unit needs
+    from accelbench.run import calibrating  # NumPy with it, which no other unit needs
 
     hardware, run_id = str(task["hardware"]), str(task["run_id"])
     try:

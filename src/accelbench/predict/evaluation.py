@@ -31,7 +31,7 @@ from accelbench.predict.cases import (
     PredictedCase,
 )
 from accelbench.predict.device_limits import LEVEL
-from accelbench.predict.graph_files.models import FileModel
+from accelbench.predict.graph_file_models import FileModel
 from accelbench.predict.measurement_plan import most_telling
 from accelbench.predict.monotone import rising_with_batch
 from accelbench.predict.operator_tables import operator_models

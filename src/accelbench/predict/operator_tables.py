@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import UsageError
 from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict.arrays import CLASSES
-from accelbench.predict.graph_files.models import FileModel, graph_spec
-from accelbench.predict.graph_files.reading import digest_of
+from accelbench.predict.graph_file_models import FileModel, graph_spec
+from accelbench.predict.graph_file_reading import digest_of
 from accelbench.predict.signatures import PassTrace
 
 if TYPE_CHECKING:

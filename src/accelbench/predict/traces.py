@@ -31,7 +31,7 @@ from accelbench.predict.terms import TracedCase
 from accelbench.store.files import default_folder
 
 if TYPE_CHECKING:
-    from accelbench.predict.graph_files.models import FileModel
+    from accelbench.predict.graph_file_models import FileModel
 
 #: Raised whenever what a trace notes changes: kept ones are taken anew.
 TRACE_VERSION = 1

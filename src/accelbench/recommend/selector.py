@@ -30,10 +30,20 @@ from accelbench.hardware.detect import Detected
 from accelbench.models.cost import memory_estimate_bytes
 from accelbench.models.find import every_model
 from accelbench.predict.device_memory import MemoryByDevice
-from accelbench.recommend.answer.answers import Answer, selection_map, sharers, told
+from accelbench.recommend.answers import Answer, selection_map, sharers, told
+from accelbench.recommend.candidate_predictions import CandidatePredictions
+from accelbench.recommend.choosing import AnswerBasis, Choice, choose
+from accelbench.recommend.config import (
+    BROWSERS,
+    Config,
+    ModelSize,
+    estimated_size,
+    from_name,
+    known_size,
+    stored_names,
+)
 from accelbench.recommend.constraints.best_under import LimitAnswer, Limits, limits_named, under
 from accelbench.recommend.constraints.measurement_candidates import MeasurementTarget
-from accelbench.recommend.estimate.candidate_predictions import CandidatePredictions
 from accelbench.recommend.evidence.candidates import (
     Candidate,
     candidates,
@@ -50,16 +60,9 @@ from accelbench.recommend.evidence.reader import (
     destination,
     opened,
 )
-from accelbench.recommend.query.config import (
-    BROWSERS,
-    Config,
-    ModelSize,
-    estimated_size,
-    from_name,
-    known_size,
-    stored_names,
-)
-from accelbench.recommend.query.query import (
+from accelbench.recommend.matrices import Matrices, of_config, of_results, pages
+from accelbench.recommend.pricing import Costs, Given, costs_of
+from accelbench.recommend.query import (
     Query,
     RawQuery,
     StoredModel,
@@ -67,10 +70,7 @@ from accelbench.recommend.query.query import (
     task_key,
     task_named,
 )
-from accelbench.recommend.query.validation import batches
-from accelbench.recommend.rank.choosing import AnswerBasis, Choice, choose
-from accelbench.recommend.rank.matrices import Matrices, of_config, of_results, pages
-from accelbench.recommend.rank.pricing import Costs, Given, costs_of
+from accelbench.recommend.validation import batches
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

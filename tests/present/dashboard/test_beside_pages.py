@@ -20,8 +20,8 @@ from accelbench.judge.ratios import LAUNCHES, SAMPLES, Ratio, ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import Side
 from accelbench.judge.speed_ups import SpeedUps
-from accelbench.present.dashboard.entities import common_ground, pages
-from accelbench.present.dashboard.entities.common_ground import CommonGround, answer, sides_of
+from accelbench.present.dashboard import common_ground, entity_pages
+from accelbench.present.dashboard.common_ground import CommonGround, answer, sides_of
 
 
 def test_devices_and_engines_beside_each_other(visited, cards):
@@ -115,7 +115,7 @@ def _rows(times: Sequence[float]) -> list[dict[str, Any]]:
 
 def test_ratios_turn_their_pages(visited, monkeypatch):
     """The page of two engines was 10,800 pixels long."""
-    monkeypatch.setattr(pages, "RATIOS", 2)
+    monkeypatch.setattr(entity_pages, "RATIOS", 2)
     address = f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
     first, second = (visited.get(f"{address}&page={n}").text for n in (1, 2))
     assert "Page 1 of 2" in first

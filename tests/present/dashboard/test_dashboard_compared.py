@@ -13,10 +13,10 @@ from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.judge.run_noise import Histories
+from accelbench.present.dashboard import cells
 from accelbench.present.dashboard.comparing import ComparedCell, beside, picture_of
 from accelbench.present.dashboard.page_query import PageQuery
-from accelbench.present.dashboard.snapshots import cells
-from accelbench.present.dashboard.snapshots.snapshot import taken
+from accelbench.present.dashboard.snapshot import taken
 from accelbench.store.database import Database
 
 TIMES = {

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
 from accelbench.present.dashboard.routes import application
-from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper, taken
+from accelbench.present.dashboard.snapshot import SnapshotKeeper, taken
 from accelbench.present.publishing.bundle import published_pages
 from accelbench.store.database import Database
 

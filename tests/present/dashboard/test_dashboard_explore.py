@@ -11,9 +11,9 @@ from dashboard_world import result, served, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.present.charts.axes import ChartAxis
-from accelbench.present.dashboard.explore import points as explore_points
-from accelbench.present.dashboard.explore.pages import names_of_front
-from accelbench.present.dashboard.explore.points import ticks_of
+from accelbench.present.dashboard import explore_points as explore_points
+from accelbench.present.dashboard.explore_pages import names_of_front
+from accelbench.present.dashboard.explore_points import ticks_of
 from accelbench.store.database import Database
 
 #: Model, engine, milliseconds, items a second: b and d are beaten by others.
@@ -195,9 +195,9 @@ def test_ticks_stand_on_round_numbers():
 
 
 def test_thousands_are_summarised_and_no_alphabet_chooses(database, monkeypatch):
-    from accelbench.present.dashboard.pictures import pages
+    from accelbench.present.dashboard import picture_pages
 
-    monkeypatch.setattr(pages, "MOST_CELLS", 3)
+    monkeypatch.setattr(picture_pages, "MOST_CELLS", 3)
     text = page(visitor(database), "/charts")
     assert "are too many for pictures of single models" in text
     assert "/explore/distribution.svg?of=latency&amp;by=place" in text
@@ -206,8 +206,8 @@ def test_thousands_are_summarised_and_no_alphabet_chooses(database, monkeypatch)
 
 
 def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path):
+    from accelbench.present.dashboard import cells, snapshot
     from accelbench.present.dashboard.page_query import PageQuery
-    from accelbench.present.dashboard.snapshots import cells, snapshot
 
     made = stored_in(tmp_path / "m.duckdb")
     one = [result(model="aa")]

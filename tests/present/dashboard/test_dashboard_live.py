@@ -6,7 +6,7 @@ import pytest
 from dashboard_world import begin, result, store, stored_in, visitor
 
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, Fact
-from accelbench.present.dashboard.runs.live import Journals
+from accelbench.present.dashboard.live_runs import Journals
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, Fact
 from accelbench.judge import baselines
-from accelbench.present.dashboard.runs.pages import duration
+from accelbench.present.dashboard.run_pages import duration
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

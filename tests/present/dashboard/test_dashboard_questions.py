@@ -35,7 +35,7 @@ from accelbench.present.dashboard.questions import (
     answer_sentences,
 )
 from accelbench.present.dashboard.routes import application
-from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
+from accelbench.present.dashboard.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
 

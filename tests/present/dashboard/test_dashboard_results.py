@@ -16,12 +16,12 @@ from accelbench.core.figures import SpreadKind, Statistic
 from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import interval_of
+from accelbench.present.dashboard import cells
+from accelbench.present.dashboard import results_page as grouping
+from accelbench.present.dashboard.cells import MOST_CHOICES, interval
 from accelbench.present.dashboard.page_query import COLUMNS, GROUPS, PageQuery, asked
-from accelbench.present.dashboard.results import page as grouping
-from accelbench.present.dashboard.results.table_query import TableQuery, table_query
-from accelbench.present.dashboard.snapshots import cells
-from accelbench.present.dashboard.snapshots.cells import MOST_CHOICES, interval
-from accelbench.present.dashboard.snapshots.snapshot import Snapshot, taken
+from accelbench.present.dashboard.snapshot import Snapshot, taken
+from accelbench.present.dashboard.table_query import TableQuery, table_query
 from accelbench.store.database import Database
 
 KNOWN: Mapping[str, list[str]] = {"hardware": ["cpu", "cuda"], "device": ["A processor"]}

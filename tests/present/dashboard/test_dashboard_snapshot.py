@@ -12,10 +12,10 @@ from duckdb import DuckDBPyConnection, DuckDBPyRelation
 from starlette.testclient import TestClient
 
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
+from accelbench.present.dashboard import snapshot
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, PageQuery, asked
 from accelbench.present.dashboard.routes import application
-from accelbench.present.dashboard.snapshots import snapshot
-from accelbench.present.dashboard.snapshots.snapshot import (
+from accelbench.present.dashboard.snapshot import (
     Snapshot,
     SnapshotKeeper,
     SnapshotStep,
@@ -219,7 +219,7 @@ _ENDS_MEANWHILE = """
 import sys, time
 from pathlib import Path
 import duckdb
-from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
+from accelbench.present.dashboard.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
 def reads():

@@ -12,9 +12,9 @@ from dashboard_world import MACHINE, result, store, stored_in, visitor
 from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.judge.points import points
 from accelbench.present.chart_data import subject_in
+from accelbench.present.dashboard import cells, details
 from accelbench.present.dashboard.page_query import PageQuery
-from accelbench.present.dashboard.snapshots import cells, details
-from accelbench.present.dashboard.snapshots.snapshot import taken
+from accelbench.present.dashboard.snapshot import taken
 from accelbench.store.database import Database
 
 QUALITIES = ("converged", "noise_limited", "unsteady", "unusable", "fixed", None)

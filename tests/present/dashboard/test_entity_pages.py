@@ -8,8 +8,8 @@ from dashboard_world import HOSTILE, result, store, stored_in, visitor
 from entity_store import FAST, FIVE, SLOW, TIMES, answers, card, launches, rows_of, text
 from test_dashboard_names import read
 
-from accelbench.present.dashboard.entities import common_ground
-from accelbench.present.dashboard.entities.common_ground import address_of
+from accelbench.present.dashboard import common_ground
+from accelbench.present.dashboard.common_ground import address_of
 from accelbench.present.dashboard.words import seen
 
 
@@ -128,7 +128,7 @@ def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(tmp_path, m
         for launch, factor in enumerate(FIVE)
     ]  # fmt: skip
     store(database, "r", *rows)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.common_ground.MOST_CELLS", 2)
+    monkeypatch.setattr("accelbench.present.dashboard.common_ground.MOST_CELLS", 2)
     page = visitor(database).get("/model/bert-tiny").text
     assert "C card" in answers(page)
     assert "are of 2 of 3 configurations, the quickest of each device" in text(page)

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from accelbench.api.comparing import HistoryTable
 from accelbench.cli.main import app
 from accelbench.judge.verdicts import METRICS
-from accelbench.present.dashboard.history import changes
-from accelbench.present.dashboard.history.changes import ChangesKeeper, judged_lines
-from accelbench.present.dashboard.snapshots.snapshot import taken
+from accelbench.present.dashboard import history_changes
+from accelbench.present.dashboard.history_changes import ChangesKeeper, judged_lines
+from accelbench.present.dashboard.snapshot import taken
 from accelbench.present.dashboard.words import change
 from accelbench.present.series import series_in
 from accelbench.present.terminal.documents import show
@@ -146,12 +146,12 @@ def test_the_page_of_histories(site, database):
 def test_a_store_that_changes_is_judged_a_tenth_of_the_time(database, monkeypatch):
     judged: list[str] = []
 
-    def slow(*arguments: object) -> changes.JudgedLines:
+    def slow(*arguments: object) -> history_changes.JudgedLines:
         judged.append("once")
         time.sleep(0.05)
         return judged_lines(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(changes, "judged_lines", slow)
+    monkeypatch.setattr(history_changes, "judged_lines", slow)
     keeper = ChangesKeeper(database)
     first, second = (taken(database, moment) for moment in ("1", "2"))
     known = keeper.of(first, "latency", 30.0)
@@ -166,7 +166,7 @@ def test_lines_that_cannot_be_judged_are_shown_with_the_reason(database, monkeyp
     def broken(*_: object) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(changes, "judged_lines", broken)
+    monkeypatch.setattr(history_changes, "judged_lines", broken)
     site = visitor(database)
     page = site.get("/history").text
     for _ in range(200):

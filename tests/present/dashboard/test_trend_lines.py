@@ -11,13 +11,11 @@ import pytest
 from dashboard_world import MACHINE, OTHER, result, store, stored_in
 
 from accelbench.judge.history import Series
-from accelbench.present.dashboard.history import changes
-from accelbench.present.dashboard.history.changes import ChangesKeeper, judged_lines
+from accelbench.present.dashboard import cells, details, history_changes, pictures
+from accelbench.present.dashboard.cells import Cell
+from accelbench.present.dashboard.history_changes import ChangesKeeper, judged_lines
 from accelbench.present.dashboard.page_query import PageQuery
-from accelbench.present.dashboard.pictures import pictures
-from accelbench.present.dashboard.snapshots import cells, details
-from accelbench.present.dashboard.snapshots.cells import Cell
-from accelbench.present.dashboard.snapshots.snapshot import Snapshot, taken
+from accelbench.present.dashboard.snapshot import Snapshot, taken
 from accelbench.store.database import Database
 
 _LINES, _NIGHTS = 18, 9
@@ -69,7 +67,7 @@ def chosen_of(snapshot: Snapshot) -> list[Cell]:
 def test_what_was_judged_chooses_the_same_lines_and_reads_few(tmp_path, seed, monkeypatch):
     """Of 48 long histories all were read to draw one."""
     monkeypatch.setattr(pictures, "_MOST_POINTS", 21)
-    monkeypatch.setattr(changes, "_RUNS_AT_A_TIME", 30)
+    monkeypatch.setattr(history_changes, "_RUNS_AT_A_TIME", 30)
     database = histories(tmp_path / "many.duckdb", seed)
     snapshot = taken(database, "now")
     chosen = chosen_of(snapshot)
@@ -95,7 +93,7 @@ def test_pieces_are_judged_as_all_at_once(tmp_path, monkeypatch):
     turns: list[int] = []
     whole = judged_lines(database, snapshot, "latency", turns.append)
     assert turns == [1]
-    monkeypatch.setattr(changes, "_RUNS_AT_A_TIME", 12)
+    monkeypatch.setattr(history_changes, "_RUNS_AT_A_TIME", 12)
     assert judged_lines(database, snapshot, "latency", turns.append) == whole
     assert turns[1] > 3
     assert len(turns) == 1 + turns[1]
@@ -104,8 +102,8 @@ def test_pieces_are_judged_as_all_at_once(tmp_path, monkeypatch):
 
 def test_a_page_reads_before_a_long_judgement_goes_on(tmp_path, monkeypatch):
     """A page waited for it in vain, and then read beside it."""
-    monkeypatch.setattr(changes, "_RUNS_AT_A_TIME", 12)
-    monkeypatch.setattr(changes, "_PAGES_FIRST", 60.0)
+    monkeypatch.setattr(history_changes, "_RUNS_AT_A_TIME", 12)
+    monkeypatch.setattr(history_changes, "_PAGES_FIRST", 60.0)
     database = histories(tmp_path / "first.duckdb", 12)
     snapshot = taken(database, "now")
     began = threading.Event()

@@ -16,9 +16,9 @@ from plain_cells import Cell
 from shown_rows import row_figures, row_launches
 from walked_store import IN_CSV, IN_FILES, MANY, Held, WalkedStore
 
-from accelbench.present.dashboard.explore.points import FIGURES as EXPLORED
+from accelbench.present.dashboard.explore_points import FIGURES as EXPLORED
 from accelbench.present.dashboard.page_query import COLUMNS
-from accelbench.present.dashboard.snapshots.snapshot import taken
+from accelbench.present.dashboard.snapshot import taken
 from accelbench.present.publishing.bundle import rows_of_table, write_results
 
 # -- tables

@@ -9,9 +9,9 @@ from dashboard_world import result, store
 from accelbench.judge.accuracies import accuracy_places
 from accelbench.judge.points import points
 from accelbench.present.charts.chart import Subject
-from accelbench.present.full_report.parts import ReportData, report
-from accelbench.present.full_report.report_data import known_in
 from accelbench.present.markdown import as_markdown
+from accelbench.present.report_data import known_in
+from accelbench.present.report_parts import ReportData, report
 from accelbench.store.database import Database
 from asked_rows import row
 

@@ -9,7 +9,7 @@ from accelbench.judge.costs import with_costs
 from accelbench.judge.points import points
 from accelbench.present.charts.chart import Subject
 from accelbench.present.document import Notes, Table
-from accelbench.present.full_report.parts import costs
+from accelbench.present.report_parts import costs
 from asked_rows import row
 
 PRICES = Prices({"cpu": 0.36, "A card": 3.6})

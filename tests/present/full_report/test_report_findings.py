@@ -9,9 +9,9 @@ from typing import Any
 from accelbench.judge.points import points
 from accelbench.present.charts.chart import Subject
 from accelbench.present.document import Document, DocumentSection, KeyFinding, KeyFindings, Table
-from accelbench.present.full_report.parts import MOST_RESULTS, ReportData, report
 from accelbench.present.markdown import as_markdown
 from accelbench.present.pages.document_page import as_html
+from accelbench.present.report_parts import MOST_RESULTS, ReportData, report
 from asked_rows import row
 
 

@@ -6,11 +6,11 @@ import pytest
 from dashboard_world import result, store
 
 from accelbench.present.document import ChartBlock, DocumentSection, Notes, Table
-from accelbench.present.full_report.parts import predictions, report
-from accelbench.present.full_report.report_data import known_in
 from accelbench.present.markdown import as_markdown
 from accelbench.present.pages.document_page import as_html
 from accelbench.present.prediction_evidence import PredictionEvidence, evidence_in
+from accelbench.present.report_data import known_in
+from accelbench.present.report_parts import predictions, report
 from accelbench.store.database import Database
 
 TITLES = ["Predicted against measured", "Batch scaling: predicted and measured"]

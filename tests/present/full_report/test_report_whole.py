@@ -14,9 +14,9 @@ from accelbench.judge.matrix import matrix
 from accelbench.judge.points import points
 from accelbench.present.charts.chart import Subject
 from accelbench.present.document import ChartBlock, Document, Table
-from accelbench.present.full_report.parts import ReportData, report
 from accelbench.present.markdown import as_markdown
 from accelbench.present.pages.document_page import as_html
+from accelbench.present.report_parts import ReportData, report
 from asked_rows import row
 
 HOSTILE = (

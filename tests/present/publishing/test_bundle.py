@@ -21,7 +21,7 @@ from dashboard_world import MACHINE, result, store
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import part_id
 from accelbench.fleet.fleet_nodes import node_name
-from accelbench.present.dashboard.snapshots.snapshot import taken
+from accelbench.present.dashboard.snapshot import taken
 from accelbench.present.publishing import bundle as bundle_module
 from accelbench.present.publishing.bundle import (
     MARKER,

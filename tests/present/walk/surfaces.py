@@ -22,7 +22,7 @@ from accelbench.judge.points import points
 from accelbench.judge.questions import AXES
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Subject, picture
-from accelbench.present.dashboard.snapshots import details
+from accelbench.present.dashboard import details
 from accelbench.store.database import Database
 
 #: What a chart's `value` is; its axis says so too.

@@ -18,7 +18,7 @@ from accelbench.present.terminal.terminal import print_line, print_lines
 
 if TYPE_CHECKING:
     from accelbench.present.dashboard.guard import AccessRule
-    from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
+    from accelbench.present.dashboard.snapshot import SnapshotKeeper
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -52,7 +52,7 @@ def dashboard(
     """
     needs_its_packages()
     from accelbench.present.dashboard.guard import AccessRule, is_loopback
-    from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
+    from accelbench.present.dashboard.snapshot import SnapshotKeeper
 
     door = AccessRule(host, _token(token))
     if not is_loopback(host) and not door.token:

@@ -243,7 +243,7 @@ def calibrated(
     """
     from accelbench.hardware.environment import environment
     from accelbench.present.terminal.hardware import ProbeProgress
-    from accelbench.run.calibrate.calibrating import calibrate, record
+    from accelbench.run.calibrating import calibrate, record
     from accelbench.store.opening import store_at
 
     database = store_at(path)

@@ -44,7 +44,7 @@ from accelbench.run.plan.run_forecast import SecondsRange
 if TYPE_CHECKING:
     from accelbench.core.protocols import Device
     from accelbench.predict.answers import PredictionAnswer
-    from accelbench.predict.graph_files.models import FileModel
+    from accelbench.predict.graph_file_models import FileModel
     from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
     from accelbench.predict.questions import PredictionQuestion
     from accelbench.predict.stored_predictors import Predictors
@@ -518,7 +518,7 @@ def files_of(
     stored: Callable[[str], UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
     """Return the models of names that are files, by name; `check` sees the other names first."""
-    from accelbench.predict.graph_files.models import file_model, names_a_file
+    from accelbench.predict.graph_file_models import file_model, names_a_file
 
     of_files: list[str] = []
     for name in dict.fromkeys(models):

@@ -30,7 +30,7 @@ from accelbench.judge.filters import catalogued, hardware_words, in_catalogue, m
 from accelbench.present.document import Document
 from accelbench.present.terminal.terminal import BESIDE, deliver, json_text
 from accelbench.present.terminal.watch import ProgressLine
-from accelbench.recommend.query.query import family_named
+from accelbench.recommend.query import family_named
 from accelbench.recommend.selector import HardwareSelector
 
 if TYPE_CHECKING:
@@ -445,7 +445,7 @@ class Recommender:
         question = dict(self.question)
         task = question.pop("task_type", None)
         if task is not None:
-            from accelbench.recommend.query.query import task_named
+            from accelbench.recommend.query import task_named
 
             question["mode"] = task_named(task).mode
         answer = self.selector.best_under(
@@ -545,7 +545,7 @@ def _models_in(database: Database, family: str | None = None) -> list[str]:
 
 
 def _refuse_other_mode(question: Mapping[str, Any]) -> None:
-    from accelbench.recommend.query.query import task_named
+    from accelbench.recommend.query import task_named
 
     task, mode = question.get("task_type"), question.get("mode")
     if task is None or mode is None or task_named(task).mode == mode.lower():

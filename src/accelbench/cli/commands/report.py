@@ -27,7 +27,7 @@ from accelbench.present.terminal.dropped import not_measured
 from accelbench.present.terminal.terminal import complain, print_line, print_lines
 
 if TYPE_CHECKING:
-    from accelbench.present.full_report.parts import ReportData
+    from accelbench.present.report_parts import ReportData
 
 _, option = parameters_of("report")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -56,8 +56,8 @@ def report(
     from accelbench.exchange.writing import refuse_taken
     from accelbench.judge.costs import nothing_priced
     from accelbench.judge.run_names import only_ids, only_runs
-    from accelbench.present.full_report.parts import report as made
-    from accelbench.present.full_report.report_data import known_in, known_of
+    from accelbench.present.report_data import known_in, known_of
+    from accelbench.present.report_parts import report as made
 
     if (json_path or input_dir) and db:
         raise UsageError("A report is of files or of a database.", "Leave out one of them.")

@@ -48,7 +48,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 def _print_plan_schema(flag: bool) -> None:
     if flag:
-        from accelbench.exchange.plans.document import plan_schema
+        from accelbench.exchange.plan_document import plan_schema
 
         sys.stdout.write(json.dumps(plan_schema(), indent=2) + "\n")
         raise typer.Exit

@@ -36,7 +36,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import duration_word
 from accelbench.core.run_options import PlanSection, RunField, RunSpec, plan_fields
 from accelbench.core.vocabulary import Mode
-from accelbench.exchange.plans.document import write_plan
+from accelbench.exchange.plan_document import write_plan
 from accelbench.models.file_models.given_inputs import OPTION
 from accelbench.models.file_models.models import path_of
 from accelbench.models.find import called

@@ -25,9 +25,9 @@ from accelbench.judge.histories import RERUN_OF
 from accelbench.judge.regressions import BAD, Check, CheckedQuestion, Outcome
 from accelbench.measure.launch_verdicts import typical
 from accelbench.present.terminal.watch import watch_for
-from accelbench.recommend.answer.answers import IN_THE_ANSWER
+from accelbench.recommend.answers import IN_THE_ANSWER
+from accelbench.recommend.config import plain_name
 from accelbench.recommend.evidence.cells import rounded
-from accelbench.recommend.query.config import plain_name
 from accelbench.run.conduct import lifecycle
 from accelbench.run.execute import Planner, StoredResults, execute
 from accelbench.run.plan import run_forecast

@@ -19,8 +19,8 @@ from accelbench.core.nouns import words
 from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.visible import in_quotes, visible
 from accelbench.engines.shared.names import runtimes_named
-from accelbench.exchange.plans.document import PlanDocument, PlanEntry, read_plan, value_of
-from accelbench.exchange.plans.reading import SUFFIXES
+from accelbench.exchange.plan_document import PlanDocument, PlanEntry, read_plan, value_of
+from accelbench.exchange.plan_reading import SUFFIXES
 from accelbench.judge.filters import model_words
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.file_models.folders import is_folder_word

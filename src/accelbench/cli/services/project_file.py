@@ -117,7 +117,7 @@ def project_note(command: str, app: typer.Typer) -> list[str]:
 
 
 def _read(file: Path) -> Record:
-    from accelbench.exchange.plans.reading import toml_of
+    from accelbench.exchange.plan_reading import toml_of
 
     return toml_of(file)
 
@@ -152,7 +152,7 @@ def _path(whole: Record, key: str) -> str:
 
 
 def _value(part: Record, name: str, option: RunField, path: str = "") -> Any:
-    from accelbench.exchange.plans.document import PlanEntry, entry_texts, value_of
+    from accelbench.exchange.plan_document import PlanEntry, entry_texts, value_of
 
     entry = PlanEntry(part.file, path, lines=part.lines or {})
     texts = entry_texts(entry, name, part.values[name], option, single=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
     from accelbench.present.charts.chart import Chart, Picture, Subject
     from accelbench.present.document import Document
-    from accelbench.present.full_report.parts import ReportData
+    from accelbench.present.report_parts import ReportData
 
 
 def write(path: Path, report: Document, form: str) -> list[Path]:
@@ -72,7 +72,7 @@ def report_of_run(
     from accelbench.exchange import tree
     from accelbench.exchange.writing import inside
     from accelbench.present.charts import CHARTS
-    from accelbench.present.full_report.parts import report
+    from accelbench.present.report_parts import report
 
     if not bodies:
         return []
@@ -93,7 +93,7 @@ def _known(
     prices: Prices | None,
 ) -> ReportData:
     """From the database, which knows more than a run: its devices' limits."""
-    from accelbench.present.full_report.report_data import known_in, known_of
+    from accelbench.present.report_data import known_in, known_of
 
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)

@@ -29,7 +29,7 @@ from accelbench.models.find import find
 from accelbench.present.terminal.terminal import complain
 from accelbench.recommend.constraints.measurement_candidates import LARGEST, largest, next_batch
 from accelbench.recommend.evidence.cells import rounded
-from accelbench.recommend.query.query import GENERATING, shapes_named
+from accelbench.recommend.query import GENERATING, shapes_named
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import expand
 from accelbench.run.plan.automatic import SIZES

@@ -34,12 +34,10 @@ from accelbench.judge.sides import Side, side_of
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.axes import decades
 from accelbench.present.charts.words import short_device
-from accelbench.present.dashboard import page_query
+from accelbench.present.dashboard import cells, details, page_query, table_query
+from accelbench.present.dashboard.cells import Cell
 from accelbench.present.dashboard.page_base import SitePages
-from accelbench.present.dashboard.results import table_query
-from accelbench.present.dashboard.snapshots import cells, details
-from accelbench.present.dashboard.snapshots.cells import Cell
-from accelbench.present.dashboard.snapshots.snapshot import Snapshot
+from accelbench.present.dashboard.snapshot import Snapshot
 from accelbench.present.texts import phrase
 
 #: Rounding may make an interval so many times as wide, before more digits are written.

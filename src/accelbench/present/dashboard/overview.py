@@ -27,12 +27,12 @@ from accelbench.judge.points import Point, points
 from accelbench.judge.stored_results import rows_of
 from accelbench.present.chart_data import CHART_COLUMNS
 from accelbench.present.check import headline
-from accelbench.present.dashboard.entities.common_ground import DEVICE
+from accelbench.present.dashboard.cells import named, newest_machine
+from accelbench.present.dashboard.common_ground import DEVICE
 from accelbench.present.dashboard.page_base import SitePages
 from accelbench.present.dashboard.page_query import FACETS, address_of_pairs
-from accelbench.present.dashboard.runs.pages import progress_of
-from accelbench.present.dashboard.snapshots.cells import named, newest_machine
-from accelbench.present.dashboard.snapshots.snapshot import Snapshot
+from accelbench.present.dashboard.run_pages import progress_of
+from accelbench.present.dashboard.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

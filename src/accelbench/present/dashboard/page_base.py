@@ -22,13 +22,12 @@ from accelbench.hardware.common import colour_of
 from accelbench.judge.matrices import LocalPlatforms
 from accelbench.present.charts.chart import Chart, Picture
 from accelbench.present.charts.palette import DARK, LIGHT, Look
-from accelbench.present.dashboard import page_query, words
-from accelbench.present.dashboard.entities.common_ground import address_of
-from accelbench.present.dashboard.history.changes import ChangesKeeper
-from accelbench.present.dashboard.pictures.pictures import KeptValues, Pictures
-from accelbench.present.dashboard.runs.live import Journals
-from accelbench.present.dashboard.snapshots import cells
-from accelbench.present.dashboard.snapshots.snapshot import Snapshot, SnapshotKeeper
+from accelbench.present.dashboard import cells, page_query, words
+from accelbench.present.dashboard.common_ground import address_of
+from accelbench.present.dashboard.history_changes import ChangesKeeper
+from accelbench.present.dashboard.live_runs import Journals
+from accelbench.present.dashboard.pictures import KeptValues, Pictures
+from accelbench.present.dashboard.snapshot import Snapshot, SnapshotKeeper
 from accelbench.present.pages.rendering import environment
 from accelbench.store.database import Database
 

@@ -34,12 +34,12 @@ from accelbench.judge.filters import in_catalogue, model_words
 from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.predicted import PREDICTED_MEASURED
 from accelbench.present.charts.words import safe
+from accelbench.present.dashboard.cells import largest_models
 from accelbench.present.dashboard.page_base import Site, SitePages
 from accelbench.present.dashboard.page_query import PageQuery, one_of
-from accelbench.present.dashboard.snapshots.cells import largest_models
-from accelbench.present.dashboard.snapshots.snapshot import Snapshot
-from accelbench.present.full_report.parts import CAPTION, HEADERS, score_rows
+from accelbench.present.dashboard.snapshot import Snapshot
 from accelbench.present.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
+from accelbench.present.report_parts import CAPTION, HEADERS, score_rows
 from accelbench.present.texts import catalogue
 from accelbench.store.files import temporary_folder
 

@@ -14,17 +14,17 @@ from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.present.dashboard.comparing import ComparedPage
-from accelbench.present.dashboard.entities.pages import DevicePages, ModelPages
-from accelbench.present.dashboard.explore.pages import ExplorePages
+from accelbench.present.dashboard.entity_pages import DevicePages, ModelPages
+from accelbench.present.dashboard.explore_pages import ExplorePages
 from accelbench.present.dashboard.guard import AccessRule, Guard
-from accelbench.present.dashboard.history.page import HistoryPage
+from accelbench.present.dashboard.history_page import HistoryPage
 from accelbench.present.dashboard.overview import OverviewPage
 from accelbench.present.dashboard.page_base import HERE, BeingReadError, NotThereError, Site
-from accelbench.present.dashboard.pictures.pages import ChartPages
+from accelbench.present.dashboard.picture_pages import ChartPages
 from accelbench.present.dashboard.questions import QuestionPages
-from accelbench.present.dashboard.results.page import ResultPages
-from accelbench.present.dashboard.runs.pages import RunPages
-from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
+from accelbench.present.dashboard.results_page import ResultPages
+from accelbench.present.dashboard.run_pages import RunPages
+from accelbench.present.dashboard.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
 #: The package with the style of all pages.

@@ -37,11 +37,11 @@ from accelbench.engines.browser.assets import Package, fetch
 from accelbench.hardware.common import colour_of
 from accelbench.judge.costs import money
 from accelbench.present.dashboard import words
-from accelbench.present.dashboard.entities.common_ground import COUNTS, DEVICE
-from accelbench.present.dashboard.entities.common_ground import address_of as entity_address
+from accelbench.present.dashboard.cells import Cell, interval, latency_note, told_apart
+from accelbench.present.dashboard.common_ground import COUNTS, DEVICE
+from accelbench.present.dashboard.common_ground import address_of as entity_address
 from accelbench.present.dashboard.page_base import HERE, PAGES, Site
 from accelbench.present.dashboard.page_query import AS_THEY_LIE
-from accelbench.present.dashboard.snapshots.cells import Cell, interval, latency_note, told_apart
 from accelbench.present.pages.rendering import environment
 from accelbench.present.publishing.private_facts import copied, recorded_until
 from accelbench.present.publishing.rewriting import (
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
 
     from accelbench.exchange.prices import Prices
-    from accelbench.present.dashboard.snapshots.snapshot import Snapshot
+    from accelbench.present.dashboard.snapshot import Snapshot
     from accelbench.store.database import Database
 
 
@@ -563,7 +563,7 @@ def publish(
         SurroundingsError: The reader of Parquet cannot be fetched, or the folder not be written.
     """
     from accelbench.present.dashboard.routes import application
-    from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
+    from accelbench.present.dashboard.snapshot import SnapshotKeeper
 
     # What a link leads to is replaced: a server that has the folder would else keep the old one.
     folder = folder.expanduser().resolve()

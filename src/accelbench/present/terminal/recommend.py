@@ -33,7 +33,7 @@ from accelbench.present.terminal.recommend_cells import (
     why_unclear,
 )
 from accelbench.present.texts import phrase
-from accelbench.recommend.answer.answers import IN_THE_ANSWER, browsers_left_out, mixed_figures
+from accelbench.recommend.answers import IN_THE_ANSWER, browsers_left_out, mixed_figures
 from accelbench.recommend.constraints.limits import spelled
 from accelbench.recommend.evidence.candidates import sentences_of as set_aside
 from accelbench.recommend.evidence.cells import (

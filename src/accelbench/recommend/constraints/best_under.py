@@ -10,6 +10,7 @@ from typing import Any
 from accelbench.core.figures import name_of
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
+from accelbench.recommend.choosing import Prices
 from accelbench.recommend.constraints.limits import OF_ITEMS, PRECISION, Limits, kept, limits_named
 from accelbench.recommend.constraints.measurement_candidates import (
     BATCHES,
@@ -32,7 +33,7 @@ from accelbench.recommend.constraints.measurement_candidates import (
     worth_measuring,
 )
 from accelbench.recommend.constraints.options import Option, options
-from accelbench.recommend.estimate.figures import MEASURED, counted_memory
+from accelbench.recommend.estimated_figures import MEASURED, counted_memory
 from accelbench.recommend.evidence.candidates import Candidate, sentences_of, set_aside
 from accelbench.recommend.evidence.cells import BY_OTHERS, of_machines, rounded, way_said
 from accelbench.recommend.evidence.model_evidence import (
@@ -43,8 +44,7 @@ from accelbench.recommend.evidence.model_evidence import (
     sentences,
     without_figure,
 )
-from accelbench.recommend.query.query import Query
-from accelbench.recommend.rank.choosing import Prices
+from accelbench.recommend.query import Query
 
 __all__ = ["Limits", "limits_named", "under"]
 

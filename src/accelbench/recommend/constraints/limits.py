@@ -15,9 +15,9 @@ from accelbench.core.errors import UsageError
 from accelbench.core.figures import name_of
 from accelbench.core.precision import MOST_ERROR, error_of, is_exact, why_inexact
 from accelbench.core.visible import in_quotes
-from accelbench.recommend.estimate.figures import MEASURED, Bounds
+from accelbench.recommend import validation
+from accelbench.recommend.estimated_figures import MEASURED, Bounds
 from accelbench.recommend.evidence.cells import counted, rounded
-from accelbench.recommend.query import validation
 
 if TYPE_CHECKING:
     from accelbench.recommend.constraints.options import Option

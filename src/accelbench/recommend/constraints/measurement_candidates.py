@@ -41,11 +41,11 @@ from accelbench.hardware.telemetry.energy import energy_meter
 from accelbench.models.inputs import settle
 from accelbench.recommend.constraints.limits import Limits
 from accelbench.recommend.constraints.options import Option
-from accelbench.recommend.estimate.figures import counted_memory
+from accelbench.recommend.estimated_figures import counted_memory
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import ITEMS, counted, sizes_of
 from accelbench.recommend.evidence.model_evidence import own_shapes
-from accelbench.recommend.query.query import GENERATING, SIZES, Query
+from accelbench.recommend.query import GENERATING, SIZES, Query
 
 #: What `run` takes after a platform's colon. A device's whole name has spaces, which split lists.
 _ORDINAL = re.compile(r"\d{1,2}|cpu|gpu|npu", re.IGNORECASE)

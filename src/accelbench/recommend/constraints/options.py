@@ -12,8 +12,9 @@ from accelbench.core.case import Option as Setting
 from accelbench.core.figures import Statistic
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row
+from accelbench.recommend.choosing import Prices
 from accelbench.recommend.constraints.limits import LimitReason
-from accelbench.recommend.estimate.figures import (
+from accelbench.recommend.estimated_figures import (
     MEASURED,
     Bounds,
     Figure,
@@ -32,8 +33,7 @@ from accelbench.recommend.evidence.cells import (
     way_of,
 )
 from accelbench.recommend.evidence.model_evidence import ModelEvidence
-from accelbench.recommend.query.query import Query
-from accelbench.recommend.rank.choosing import Prices
+from accelbench.recommend.query import Query
 
 ESTIMATED = "estimated"
 #: Where a way ran, next to its platform and its device's name.

@@ -16,6 +16,8 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import explain_unusable
 from accelbench.predict.questions import devices_called, several_called
+from accelbench.recommend import validation
+from accelbench.recommend.config import BROWSERS, DEPLOYMENTS
 from accelbench.recommend.evidence.cells import (
     EvidenceAttempt,
     EvidenceCell,
@@ -23,8 +25,6 @@ from accelbench.recommend.evidence.cells import (
     is_on,
     rounded,
 )
-from accelbench.recommend.query import validation
-from accelbench.recommend.query.config import BROWSERS, DEPLOYMENTS
 
 #: Shown only if there are results of them, as in the matrix.
 _RARE = ("wasm", "tpu")

@@ -41,7 +41,7 @@ from accelbench.recommend.evidence.cells import (
     standing,
     unit_of,
 )
-from accelbench.recommend.query.query import Query
+from accelbench.recommend.query import Query
 
 _NAMES = (*SHAPES, *CIRCUMSTANCES)
 #: A value that an import does not record.

@@ -20,11 +20,11 @@ from accelbench.judge.filters import marks
 from accelbench.judge.histories import histories_of
 from accelbench.judge.machines import Machine, chosen, machines_of
 from accelbench.judge.run_noise import Histories
+from accelbench.recommend import validation
+from accelbench.recommend.config import Config, defaults, over_defaults, plain_name, read
 from accelbench.recommend.evidence import sql as queries
 from accelbench.recommend.evidence.cells import EvidenceAttempt, EvidenceCell, Failure, Tried
-from accelbench.recommend.query import validation
-from accelbench.recommend.query.config import Config, defaults, over_defaults, plain_name, read
-from accelbench.recommend.query.query import StoredModel
+from accelbench.recommend.query import StoredModel
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database
 from accelbench.store.files import temporary_folder
 from accelbench.store.opening import store_at

@@ -1,0 +1,191 @@
+"""Models of files, as a question of a prediction names them: a graph, or a folder with a config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.case import Shapes
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.processes import NoAnswerError, answers_of
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Architecture, Family
+from accelbench.models.file_models.folders import CONFIG as CONFIG_FILE
+from accelbench.models.file_models.folders import config_model
+from accelbench.models.file_models.given_inputs import IMAGE, SEQUENCE
+from accelbench.models.file_models.kinds import FileRefusedError, formats_by_suffix
+from accelbench.models.graph_files.opening import graph_name
+from accelbench.models.graph_files.steps import UntracedError
+from accelbench.predict.cases import FROM_FILE, sizes_of
+from accelbench.predict.graph_file_reading import (
+    EXPORT_IT,
+    digest_of,
+    format_of,
+    refuse_missing,
+)
+from accelbench.predict.signatures import PassTrace
+
+CONFIG = "config"
+#: A graph of four thousand operators takes ten seconds on a busy machine.
+_PATIENCE_SECONDS = 300.0
+_FP32 = "float"
+
+
+@dataclass(frozen=True)
+class FileModel:
+    """A model of a file.
+
+    Attributes:
+        spec: as a question takes it; its name is the path that was typed.
+        format: of its graph; `CONFIG` of a config, which torch traces.
+        batch: items that its graph takes at once, where that is fixed.
+        precision: what most of its weights are stored in.
+        passes: of a graph, by sequence length and image size.
+        failures: why a graph has none at other sizes.
+    """
+
+    spec: ModelSpec
+    path: Path
+    format: str
+    digest: str
+    batch: int | None = None
+    precision: str = _FP32
+    passes: Mapping[tuple[int | None, int | None], PassTrace] | None = None
+    failures: Mapping[tuple[int | None, int | None], UntracedError] | None = None
+
+    def at(self, shapes: Shapes) -> dict[str, PassTrace]:
+        """The passes of a graph at some sizes.
+
+        Raises:
+            UntracedError: its shapes do not follow at these sizes.
+        """
+        key = (shapes.sequence, shapes.image)
+        assert self.passes is not None
+        assert self.failures is not None
+        if key not in self.passes:
+            named = " ".join(f"{name} {size}" for name, size in sizes_of(shapes).items())
+            unknown = UntracedError(f"The operators of {self.spec.id} at {named} are not known.")
+            raise self.failures.get(key, unknown)
+        return {"forward": self.passes[key]}
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON holds it."""
+        return {
+            "model": self.spec.id,
+            "file": str(self.path),
+            "format": self.format,
+            "sha256": self.digest,
+            "parameters": self.spec.parameters,
+            "weights_stored_in": self.precision if self.passes is not None else None,
+            "batch_size": self.batch,
+        }
+
+
+def names_a_file(name: str) -> bool:
+    """Whether a word that is no model's name is that of a file or folder."""
+    path = Path(name)
+    kind = formats_by_suffix().get(path.suffix.lower())
+    return path.exists() or (kind is not None and not kind.uncounted)
+
+
+def file_model(name: str, sizes: Sequence[Shapes]) -> FileModel:
+    """The model of a file or folder.
+
+    Raises:
+        UsageError: nothing is known of its operators: one sentence with the reason.
+        MissingExtraError: what reads it is not installed.
+    """
+    path = Path(name)
+    folder = path.parent if path.name == CONFIG_FILE else path
+    try:
+        return _of_config(name, folder) if folder.is_dir() else _of_graph(name, path, sizes)
+    except UntracedError as error:
+        raise refused(name, error) from error
+
+
+def refused(name: str, error: UntracedError) -> UsageError:
+    """What is said of a file of which nothing is known."""
+    first = error.message.split(" ", 1)[0]
+    plain = first[:1] + first[1:].lower() == first  # no name such as OpenVINO
+    message = error.message[:1].lower() + error.message[1:] if plain else error.message
+    return UsageError(f"{in_quotes(name)} is not predicted: {message}", error.advice)
+
+
+# -- graphs
+
+
+def _of_graph(name: str, path: Path, sizes: Sequence[Shapes]) -> FileModel:
+    refuse_missing(form := format_of(path))
+    kind = graph_name(form)
+    keys = list(dict.fromkeys((shapes.sequence, shapes.image) for shapes in sizes))
+    answer = _answer(path, keys)
+    axes = set(answer["axes"])
+    # Sizes that the graph has fixed are none of its own: settled cases do not have them.
+    kept = [(s if SEQUENCE in axes else None, i if IMAGE in axes else None) for s, i in keys]
+    passes: dict[tuple[int | None, int | None], PassTrace] = {}
+    failures: dict[tuple[int | None, int | None], UntracedError] = {}
+    batch = None
+    for key, entry in zip(kept, answer["passes"], strict=True):
+        if "pass" in entry:
+            passes[key] = PassTrace.from_dict(entry["pass"])
+            batch = entry["batch"]
+        else:
+            failures[key] = UntracedError(entry["error"], entry["advice"])
+    if not passes:
+        raise next(iter(failures.values()))
+    first = next(iter(passes))
+    digest = digest_of(path)
+    spec = graph_spec(name, {"format": kind, "sha256": digest}, int(answer["weights"]), first)
+    return FileModel(spec, path, kind, digest, batch, answer["precision"], passes, failures)
+
+
+def _answer(path: Path, keys: Sequence[tuple[int | None, int | None]]) -> dict[str, Any]:
+    grid = json.dumps([{SEQUENCE: sequence, IMAGE: image} for sequence, image in keys])
+    asked = ("accelbench.predict.graph_file_reading", [str(path), grid])
+    try:
+        answers = answers_of(*asked, _PATIENCE_SECONDS, "Reading it")
+    except NoAnswerError as error:
+        raise UntracedError(str(error), EXPORT_IT) from error
+    answer: dict[str, Any] = answers[-1]
+    if "error" in answer:
+        raise UntracedError(answer["error"], answer["advice"])
+    return answer
+
+
+def graph_spec(
+    name: str, about: Mapping[str, str], weights: int, sizes: tuple[int | None, int | None]
+) -> ModelSpec:
+    """Return what a question needs of a model. Its family is unknown; each case records that."""
+    sequence, image = sizes
+    return ModelSpec(
+        id=name,
+        family=Family.EMBEDDING,
+        architecture=Architecture.ENCODER_ONLY,
+        modalities=(),
+        task="",
+        size="",
+        builder=f"file:{about['format']}",
+        config=about,
+        inputs=(),
+        parameters=weights,
+        sequence=sequence,
+        image=image,
+        sets=(FROM_FILE,),
+    )
+
+
+# -- configs
+
+
+def _of_config(name: str, folder: Path) -> FileModel:
+    try:
+        spec = config_model(name, folder)
+    except FileRefusedError as error:
+        raise UntracedError(error.message, error.advice) from error
+    path = folder / CONFIG_FILE
+    marked = replace(spec, sets=(*spec.sets, FROM_FILE))
+    return FileModel(marked, path, CONFIG, digest_of(path))

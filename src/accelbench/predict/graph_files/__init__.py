@@ -1,1 +1,0 @@
-"""Models as files: their operators, read from the graph without weights or a run."""

@@ -1,1 +1,0 @@
-"""Points by chosen axes, and how a figure is spread."""

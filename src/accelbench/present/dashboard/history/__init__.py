@@ -1,1 +1,0 @@
-"""The page of histories: what became of figures from run to run."""

@@ -1,1 +1,0 @@
-"""Charts of what was asked for, and files of them."""

@@ -1,1 +1,0 @@
-"""The table of results: its columns, rows, groups and address."""

@@ -1,1 +1,0 @@
-"""All runs, one that goes on, and one against another."""

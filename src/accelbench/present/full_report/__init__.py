@@ -1,1 +1,0 @@
-"""The report: all that is known of some results in one file, as HTML and as Markdown."""

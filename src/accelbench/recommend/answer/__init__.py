@@ -1,1 +1,0 @@
-"""Answers: as plain data, in words, as maps and matrices."""

@@ -1,1 +1,0 @@
-"""Estimates: figures of what was not measured, from measured neighbours to rules."""

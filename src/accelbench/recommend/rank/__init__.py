@@ -1,1 +1,0 @@
-"""Ranking: candidates, their scores, and whether the first is clearly the first."""

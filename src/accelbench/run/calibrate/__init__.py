@@ -1,1 +1,0 @@
-"""Calibrating a device: probes are planned, timed in a worker of their own, and stored."""
