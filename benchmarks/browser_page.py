@@ -21,7 +21,7 @@ from accelbench.engines.browser.session import BrowserSession
 from accelbench.hardware.detect import detect
 from accelbench.measure.loop import measure
 from accelbench.models.find import find
-from accelbench.run.plan.measuring_rules import rules_from_json
+from accelbench.run.worker.worker import rules_from_json
 from bare_page import Site
 from keeping import artefact, bounded, interleaved, keep
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.predict.arrays import CLASSES, Floats, Ints
-from accelbench.predict.operator_tables import parquet_table
+from accelbench.predict.evaluation import parquet_table
 
 _FIGURES = (
     "macs", "input_elements", "weight_elements", "output_elements", "m", "n", "k", "groups",

@@ -13,7 +13,7 @@ from accelbench.engines.jax import programs as jax_profile
 from accelbench.engines.jax.programs import Event
 from accelbench.engines.onnxruntime import profile as ort_profile
 from accelbench.engines.openvino.session import CountedRequest
-from accelbench.engines.pytorch import profile as torch_profile
+from accelbench.engines.pytorch import session
 from accelbench.engines.qnn import profile as qnn_profile
 from accelbench.engines.shared.local import own
 
@@ -52,10 +52,10 @@ class TestPytorch:
     )
 
     def test_times_of_the_host_and_of_a_device(self):
-        [one] = torch_profile.spent(self.rows, "cpu:0")
+        [one] = session.spent(self.rows, "cpu:0")
         assert (one.kind, one.name) == ("aten::addmm", "128, 32x128, 128x128")
         assert (one.ns, one.calls, one.where) == (30_000, 4, "cpu:0")
-        [one] = torch_profile.spent(self.rows, "cuda:1")
+        [one] = session.spent(self.rows, "cuda:1")
         assert (one.kind, one.ns, one.where) == ("aten::addmm", 700_000, "cuda:1")
 
 

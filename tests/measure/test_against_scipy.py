@@ -20,10 +20,10 @@ from accelbench.measure.launch_verdicts import (
     pooled_noise,
     required_launches,
 )
+from accelbench.measure.loop import drift
 from accelbench.measure.runs import Apart, unpaired_interval
 from accelbench.measure.student import binomial_cdf
 from accelbench.measure.summary import MILD, SEVERE, labels, percentile
-from accelbench.measure.throttle import drift
 
 times = st.floats(1e3, 1e9)
 few = st.lists(times, min_size=2, max_size=9)  # of fewer than ten all count as independent

@@ -9,7 +9,7 @@ from scipy import stats
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Quality, Timing
-from accelbench.measure import changes, intervals, stopping, throttle
+from accelbench.measure import changes, intervals, loop, stopping
 from accelbench.measure.block_validation import refuse_bad_block, refuse_bad_time
 from accelbench.measure.changes import cuts_of
 from accelbench.measure.intervals import Interval, MedianEstimate, mean_interval
@@ -20,6 +20,7 @@ from accelbench.measure.launch_verdicts import (
     minimum_detectable_effect,
     verdict,
 )
+from accelbench.measure.loop import Drift, drift
 from accelbench.measure.runs import (
     Apart,
     fewest,
@@ -30,7 +31,6 @@ from accelbench.measure.runs import (
 )
 from accelbench.measure.stopping import Decision, StoppingRule
 from accelbench.measure.summary import Percentile, required_size
-from accelbench.measure.throttle import Drift, drift
 from accelbench.measure.validated_session import AFAR, HERE, TimeAllowance, TimeBudget, fits
 from accelbench.measure.warmup import WarmupRule
 
@@ -324,6 +324,6 @@ def test_thirds_are_apart_by_their_intervals_of_99_percent(monkeypatch):
         levels.append(level)
         return Interval(float(row[0]), float(row[0]))
 
-    monkeypatch.setattr(throttle, "median_interval", interval)
+    monkeypatch.setattr(loop, "median_interval", interval)
     assert drift([100.0] * 20 + [105.0] * 20 + [110.0] * 20) == Drift(pytest.approx(0.1), True)
     assert set(levels) == {0.99}

@@ -3,7 +3,7 @@ import pytest
 from known_series import ar1, many
 
 from accelbench.core.vocabulary import Quality
-from accelbench.measure.throttle import Drift, drift, drift_quality
+from accelbench.measure.loop import Drift, drift, drift_quality
 
 
 @pytest.mark.parametrize("n", [60, 120, 480])

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from accelbench.cli.commands.models import app
 from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.models import selection
 from accelbench.models.find import every_model, find
-from accelbench.models.package_models import models as package_models
 
 
 def run(*arguments):
@@ -73,7 +73,7 @@ def test_a_model_of_ones_own_is_shown_in_full(tmp_path):
 
 
 def test_a_name_of_a_packages_model_is_shown_or_says_what_it_needs(monkeypatch):
-    monkeypatch.setattr(package_models, "find_spec", lambda _: None)
+    monkeypatch.setattr(selection, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"timm/resnet18 needs the package timm"):
         run("timm/resnet18")
     with pytest.raises(MissingExtraError, match=r"torchvision/resnet18 needs the package"):

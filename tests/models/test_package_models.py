@@ -9,8 +9,7 @@ from accelbench.core.errors import CaseError, MissingExtraError, UsageError
 from accelbench.core.vocabulary import Family
 from accelbench.models.build import built
 from accelbench.models.package_models.building import draw_vanishing
-from accelbench.models.package_models.models import is_package_word, model_of_package
-from accelbench.models.selection import choose
+from accelbench.models.selection import choose, is_package_word, model_of_package
 from code_looked_at import look_here
 
 pytest.importorskip("torch")
@@ -195,7 +194,7 @@ def test_a_torchvision_of_another_build_is_told_from_a_fault(packages):
 
 
 def test_a_package_that_is_absent_is_named_with_its_install(monkeypatch):
-    monkeypatch.setattr("accelbench.models.package_models.models.find_spec", lambda name: None)
+    monkeypatch.setattr("accelbench.models.selection.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as missing:
         choose(["timm/resnet18"])
     assert "needs the package timm, which is not installed" in missing.value.message

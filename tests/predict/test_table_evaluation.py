@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from accelbench.core.errors import UsageError
-from accelbench.predict.evaluation import TableRequest, evaluate_tables
-from accelbench.predict.operator_tables import operator_models
+from accelbench.predict.evaluation import TableRequest, evaluate_tables, operator_models
 from predict_tables import made_up
 
 

@@ -15,24 +15,28 @@ A models file is JSON with comments:
 
 An entry's key is an alias of its model. The file may restate a catalogue model's size, but must not
 contradict its family or modality. Paths are relative to the file's folder.
+
+A model that an installed package builds by name: `timm/resnet18`, `torchvision/resnet18`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.errors import UsageError
+from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.jsonc import JsonError, Object, parse, read
-from accelbench.core.model import ModelSpec
+from accelbench.core.model import PACKAGE_MODELS, ModelSpec
 from accelbench.core.nouns import meant
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import FAMILIES, Family
 from accelbench.models.catalogue import MODELS
-from accelbench.models.code_models.loading import code_word
+from accelbench.models.code_models.loading import CodeWord, code_word
 from accelbench.models.code_models.models import described as code_notes
 from accelbench.models.code_models.models import model_of_code
 from accelbench.models.code_models.models import name_of as code_name_of
@@ -54,7 +58,38 @@ from accelbench.models.find import (
     members,
 )
 from accelbench.models.own import OwnModels, describe, refusal
-from accelbench.models.package_models.models import is_package_word, model_of_package
+
+#: Packages that build models, each with the extra of its name.
+PACKAGES = ("timm", "torchvision")
+_WORD = re.compile(rf"^(?:([^=/\\:]+)=)?({'|'.join(PACKAGES)})/([A-Za-z]\w*)(\.\w+)?$")
+
+
+def is_package_word(word: str) -> bool:
+    """Return whether a word names a package's model."""
+    return _WORD.match(word) is not None
+
+
+def model_of_package(word: str, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
+    """Return the model, with random weights, that PACKAGE/NAME or CALLED=PACKAGE/NAME builds."""
+    parts = _WORD.match(word)
+    assert parts is not None, word
+    called, package, name, weights = parts.groups()
+    if find_spec(package) is None:
+        raise MissingExtraError(package, package, f"Measuring {package}/{name}")
+    if weights:
+        raise UsageError(
+            f"{package}/{name}{weights} names weights, and models of packages have random ones.",
+            f"Leave them out: {package}/{name}",
+        )
+    made = CodeWord(called or f"{package}/{name}", f"{PACKAGE_MODELS}{package}", name)
+    try:
+        spec = model_of_code(made, given)
+    except UsageError as error:
+        error.message = error.message.replace(str(made), f"{package}/{name}", 1)
+        raise
+    aliases = (word,) if word != spec.id else ()
+    return replace(spec, family=Family.VISION, modalities=("vision",), aliases=aliases)
+
 
 SIZES = ("tiny", "small", "base", "medium", "large")
 KEYS = ("name", "family", "size", "modality", "path", "class", "config")

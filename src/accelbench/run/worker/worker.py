@@ -3,6 +3,8 @@
 It answers requests {"do": NAME, …} of the conductor, which `CaseBench` lists, until that hangs up.
 Between blocks it reports and waits for "go": what the conductor then draws or writes disturbs no
 sample.
+
+The measuring rules of a run, as plain JSON for workers and journals.
 """
 
 from __future__ import annotations
@@ -45,14 +47,15 @@ from accelbench.hardware.thread_times import read_thread_times
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.energy import EnergyReport, no_energy
 from accelbench.measure.intervals import Interval
-from accelbench.measure.loop import Measurement, Question, measure
+from accelbench.measure.loop import Measurement, Question, Rules, measure
 from accelbench.measure.losses import LossLog
+from accelbench.measure.stopping import StoppingRule
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.measure.warmup import WarmupRule
 from accelbench.models.data import ready_decoders
 from accelbench.models.find import index_advice
 from accelbench.models.inputs import items_per_step
 from accelbench.run.messages import BAD_MEMORY, OTHERS_COLUMNS
-from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
 from accelbench.run.verify.plausibility import samples_left
 from accelbench.run.verify.precision_proof import refuse_uncompiled
@@ -73,6 +76,16 @@ from accelbench.run.worker.output_comparison import (
     left,
 )
 from accelbench.run.worker.task_accuracy import task_accuracy
+
+
+def rules_from_json(body: Mapping[str, Any]) -> Rules:
+    """{"iterations", "warmup", "seconds"}: null means by the design's rules."""
+    limit = round(float(body.get("seconds") or 10.0) * 1e9)
+    return Rules(
+        warmup=WarmupRule(fixed=body.get("warmup"), budget_ns=limit),
+        stopping=StoppingRule(fixed=body.get("iterations"), time_limit_ns=limit),
+    )
+
 
 #: The columns that a session may fill itself: every other one is measured, or the run's own.
 _OF_INPUTS = frozenset(("data_load_ms", "data_digest"))
