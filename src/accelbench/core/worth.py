@@ -2,6 +2,8 @@
 
 An unusable result is shown with its interval, and never compared, learned from or recommended.
 Rules that depend on several launches are in `evidence`.
+
+What each quality of a figure means, for whoever sees the word alone.
 """
 
 from __future__ import annotations
@@ -256,3 +258,15 @@ def why_unusable(rows: Sequence[Row]) -> str:
 def mostly_failed(rows: Sequence[Row]) -> bool:
     """Return whether launches with results are the few that did not fail."""
     return bool(rows and rows[0].get(MOSTLY_FAILED))
+
+
+#: One phrase each; docs/measuring.md has the rules.
+QUALITY_SAID: Mapping[str, str] = {
+    Quality.CONVERGED: "the 95 % interval is within ±1 %",
+    Quality.NOISE_LIMITED: "more samples no longer narrowed the interval",
+    Quality.TIME_LIMITED: "the time ended before the interval was narrow",
+    Quality.UNSTEADY: "the step changed while it was measured",
+    Quality.THROTTLED: "the device slowed down",
+    Quality.FIXED: "as many samples as were asked for: nothing judged whether they suffice",
+    Quality.UNUSABLE: ", or ".join(REASON_TEXTS[one] for one in REASONS_OF_TIMES),
+}

@@ -46,7 +46,6 @@ from accelbench.judge.accuracies import (
 from accelbench.judge.comparability import changed_code, rates_of_others, refused_there, unlike
 from accelbench.judge.conditions import differences
 from accelbench.judge.questions import Key, plain, values
-from accelbench.judge.republished import published_again
 from accelbench.judge.run_noise import Histories, of_one_run
 from accelbench.judge.verdicts import (
     METRICS,
@@ -57,6 +56,7 @@ from accelbench.judge.verdicts import (
     judged,
     runs_differ,
 )
+from accelbench.judge.versions import published_again
 from accelbench.measure.launch_verdicts import (
     ALPHA,
     LEAST_EFFECT,

@@ -34,8 +34,7 @@ from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured, measured_together
 from accelbench.judge.questions import DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
 from accelbench.judge.ratios import is_faster, quickest
-from accelbench.judge.republished import counted_once
-from accelbench.judge.versions import software
+from accelbench.judge.versions import counted_once, software
 from accelbench.measure.launch_verdicts import typical
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.

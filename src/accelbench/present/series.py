@@ -26,10 +26,9 @@ from accelbench.judge.accuracies import Outputs
 from accelbench.judge.filters import marks
 from accelbench.judge.history import Gap, HistoryPoint, OtherSeries, Series
 from accelbench.judge.questions import flat
-from accelbench.judge.republished import job_of
 from accelbench.judge.stored_results import rows_of
 from accelbench.judge.verdicts import METRICS, UNIT_SQL, Metric
-from accelbench.judge.versions import Software, software
+from accelbench.judge.versions import Software, job_of, software
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from accelbench.core.device_facts import MOST_OF_PEAK
 from accelbench.core.devices import cards
 from accelbench.core.figures import name_of
 from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
-from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.core.worth import reason_unusable
+from accelbench.core.worth import QUALITY_SAID, reason_unusable
 from accelbench.hardware.common import colour_of
 from accelbench.judge.matrices import LocalPlatforms
 from accelbench.present.charts.chart import Chart, Picture
