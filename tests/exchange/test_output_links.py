@@ -12,7 +12,7 @@ from bodies import body
 from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
 from accelbench.cli.services.running import OutputPlaces, ProfileFiles
 from accelbench.core.errors import UsageError
-from accelbench.exchange import aggregate, writing
+from accelbench.exchange import aggregate, tree
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links are a privilege there")
 RUN = {"run_id": "r", "started_at": "2026-01-02T03:04:05.000000Z", "command": "accelbench run"}
@@ -53,7 +53,7 @@ def write_profile(out: Path) -> Any:
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("raw_results", lambda out: writing.leave_in(out, RUN, [body(0)])),
+        ("raw_results", lambda out: tree.leave_in(out, RUN, [body(0)])),
         ("processed_results", aggregate.refresh),
         ("profiles", write_profile),
     ],
@@ -72,7 +72,7 @@ def test_links_within_the_folder_and_to_it_are_fine(tmp_path, out, elsewhere):
     (out / "raw_results").symlink_to("kept")
     (tmp_path / "named").symlink_to(out)
     OutputPlaces(use_database=False, output_dir=tmp_path / "named").check()
-    writing.leave_in(tmp_path / "named", RUN, [body(0)])
+    tree.leave_in(tmp_path / "named", RUN, [body(0)])
     assert len(list((out / "kept").iterdir())) == 1
 
 
@@ -81,6 +81,6 @@ def test_a_link_in_the_place_of_a_file_is_replaced_or_passed_by(out, elsewhere):
     kept.write_text("theirs")
     (out / "processed_results").mkdir()
     (out / "processed_results" / aggregate.NAME).symlink_to(kept)
-    writing.leave_in(out, RUN, [body(0)])
+    tree.leave_in(out, RUN, [body(0)])
     assert kept.read_text() == "theirs"
     assert not (out / "processed_results" / aggregate.NAME).is_symlink()

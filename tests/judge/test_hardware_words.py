@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from accelbench.judge.hardware_words import is_named, named_sql
+from accelbench.judge.filters import is_named, named_sql
 
 ROWS = [
     {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090", "device": "cuda:0"},

@@ -26,7 +26,7 @@ from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, Status
 from accelbench.engines.shared.names import runtime_named
-from accelbench.exchange import result_file, writing
+from accelbench.exchange import result_file, tree
 from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.writing import inside
@@ -433,7 +433,7 @@ class EnhancedHardwareBenchmarkRunner:
             draw.refuse_undrawable("create_report")
         if self.output_dir is not None:
             try_writing(self.output_dir, "output_dir")
-            writing.refuse_links(self.output_dir)
+            tree.refuse_links(self.output_dir)
         database = None if self.no_database else database_at(self.database_path)
         about = {
             "command": f"accelbench.EnhancedHardwareBenchmarkRunner.{call}",
@@ -507,7 +507,7 @@ class EnhancedHardwareBenchmarkRunner:
         if database is not None:
             return database.journals
         if self.output_dir is not None:
-            return inside(self.output_dir, writing.JOURNALS)
+            return inside(self.output_dir, tree.JOURNALS)
         return BARE_JOURNALS.absolute()
 
     def _files(
@@ -519,7 +519,7 @@ class EnhancedHardwareBenchmarkRunner:
         begun = next(fact.body for fact in facts if fact.kind == RUN_STARTED)
         files: list[Path] = []
         if self.output_dir is not None:
-            files += [path for _, path in writing.leave_in(self.output_dir, begun, ended.rows)]
+            files += [path for _, path in tree.leave_in(self.output_dir, begun, ended.rows)]
         if create_report and ended.rows:
             page = (self.output_dir or Path()) / f"report-{ended.run_id}.html"
             files.append(reported(page.absolute(), begun, ended, database))

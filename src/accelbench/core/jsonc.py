@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import zipfile
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
@@ -224,3 +226,8 @@ class _Reader:
 
     def _wrong(self, message: str) -> JsonError:
         return JsonError(self._here(), message)
+
+
+#: What Python's reader of zip archives raises if one is damaged, encrypted or packed in a way that
+#: it does not have.
+NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)

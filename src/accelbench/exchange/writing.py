@@ -1,21 +1,15 @@
-"""Writing an exported file: whole or not at all, and never over another.
-
-The documents' folder of results.
-"""
+"""Writing an exported file: whole or not at all, and never over another."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.core.worth import simulation_of
-from accelbench.exchange import aggregate, guide_csv, profile_schema, result_file
 from accelbench.store.files import REAL_FILES, Files, explained, place, write_whole
 
 T = TypeVar("T")
@@ -111,40 +105,3 @@ def _beside(path: Path, files: Files) -> Iterator[Path]:
     except Exception:
         files.remove(written)
         raise
-
-
-#: Where charts go, and the journals of a run without a database.
-VISUALIZATIONS, JOURNALS = "visualizations", "journals"
-_FOLDERS = (aggregate.RAW, aggregate.PROCESSED, profile_schema.FOLDER, VISUALIZATIONS, JOURNALS)
-
-
-def refuse_links(folder: Path) -> None:
-    """Refuse places that cannot be written, before hours of measuring."""
-    for name in _FOLDERS:
-        inside(folder, name)
-
-
-def leave_in(
-    folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, Path]]:
-    """Write a run's result files, the guide's CSV, and the aggregate; return the paths."""
-    written = [
-        ("Result file", path)
-        for path in result_file.write(inside(folder, aggregate.RAW), run, results)
-    ]
-    written.append(("Results saved to", write_table(folder, run, results)))
-    written.append(("Aggregated", aggregate.refresh(folder)))
-    return written
-
-
-def write_table(folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> Path:
-    """Write the guide's CSV of a run into a folder, and return its path."""
-    names = run.get("names") or {}
-    lines = [
-        guide_csv.guide_result(row, names.get(row["model"], row["model"]), run.get("git_commit"))
-        for row in results
-        if simulation_of(row) is None  # the table has no column to tell it apart by
-    ]
-    name = guide_csv.csv_name(datetime.now(UTC))
-    table = guide_csv.encode(lines, header=True)
-    return write_new(folder, name, table)

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from accelbench.core.devices import card_of, default_precision
-from accelbench.core.nouns import NO_DATA, default_precision_words, precision_words, run_command
+from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import MOST_ERROR
 from accelbench.core.rows import Row
+from accelbench.core.run_words import default_precision_words, precision_words, run_command
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.attempts import ASKED_IN, FEW_DIFFER, WRONG, Attempt, attempts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.core.devices import card_of
-from accelbench.core.nouns import (
+from accelbench.core.run_words import (
     batch_words,
     mode_words,
     precision_words,

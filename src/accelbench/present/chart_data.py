@@ -17,8 +17,7 @@ from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.judge.accuracies import accuracies_in, accuracy_places
 from accelbench.judge.calibrations import stored_collectives, stored_limits
 from accelbench.judge.costs import with_costs
-from accelbench.judge.filters import catalogued, marks, where_of
-from accelbench.judge.hardware_words import has_one_of
+from accelbench.judge.filters import catalogued, has_one_of, marks, where_of
 from accelbench.judge.histories import histories_on
 from accelbench.judge.matrices import LocalPlatforms, matrix_on
 from accelbench.judge.points import NEWER, Point, points

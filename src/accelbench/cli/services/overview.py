@@ -74,7 +74,7 @@ def _next(found: StoreOverview) -> list[tuple[str, str]]:
 
 def _measured_again(row: ResultRow) -> str | None:
     """The command that measures a result's case in several launches, where words say all of it."""
-    from accelbench.core.nouns import (
+    from accelbench.core.run_words import (
         batch_words,
         mode_words,
         precision_words,

@@ -69,7 +69,7 @@ def report_of_run(
     prices: Prices | None = None,
 ) -> list[tuple[str, Path]]:
     """Write it."""
-    from accelbench.exchange import writing
+    from accelbench.exchange import tree
     from accelbench.exchange.writing import inside
     from accelbench.present.charts import CHARTS
     from accelbench.present.report_parts import report
@@ -81,7 +81,7 @@ def report_of_run(
     title = f"accelbench run {run.get('label') or run['run_id']}"
     written = [("Report", file) for file in write(path.absolute(), report(known, title), "html")]
     if folder is not None:
-        charts, _ = drawn_into(inside(folder, writing.VISUALIZATIONS), known.subject, CHARTS)
+        charts, _ = drawn_into(inside(folder, tree.VISUALIZATIONS), known.subject, CHARTS)
         written += [("Chart", chart) for chart in charts]
     return written
 

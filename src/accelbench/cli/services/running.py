@@ -148,9 +148,9 @@ class OutputPlaces:
             if folder is not None:
                 _try_writing(folder)
         if self.output_dir is not None:
-            from accelbench.exchange import writing
+            from accelbench.exchange import tree
 
-            writing.refuse_links(self.output_dir)
+            tree.refuse_links(self.output_dir)
         database = self.open_database()
         if database is not None:
             database.ensure()
@@ -360,7 +360,7 @@ def started_of(journal: Path) -> Mapping[str, Any]:
 
 
 def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path]]:
-    from accelbench.exchange import result_file, writing
+    from accelbench.exchange import result_file, tree
 
     wanted = (places.output_dir, places.csv_dir, places.output_ci)
     if not any(wanted) and not places.report:
@@ -369,11 +369,9 @@ def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list
     written: list[tuple[str, Path]] = []
     folder = places.output_dir
     if folder is not None:
-        written += writing.leave_in(folder, started, ended.rows)
+        written += tree.leave_in(folder, started, ended.rows)
     if places.csv_dir is not None:
-        written.append(
-            ("Results saved to", writing.write_table(places.csv_dir, started, ended.rows))
-        )
+        written.append(("Results saved to", tree.write_table(places.csv_dir, started, ended.rows)))
     if places.output_ci is not None:
         result_file.write_one(places.output_ci, started, ended.rows)
         written.append(("CI file", places.output_ci))

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
+from accelbench.core.jsonc import NO_ARCHIVE
 from accelbench.core.model import InputSpec
 from accelbench.core.visible import in_quotes
 from accelbench.models.data.rows import NO_ARRAY, named_twice

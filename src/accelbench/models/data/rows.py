@@ -18,9 +18,9 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, Protocol
 
-from accelbench.core.archives import NO_ARCHIVE
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedError, UsageError
+from accelbench.core.jsonc import NO_ARCHIVE
 from accelbench.core.model import InputSpec
 from accelbench.core.visible import in_quotes
 from accelbench.models.inputs import LARGEST_BYTES, make_inputs

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.archives import NO_ARCHIVE
-from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.jsonc import NO_ARCHIVE, JsonError, loads
 from accelbench.core.visible import in_quotes
 from accelbench.models.file_models.kinds import FileRefusedError
 

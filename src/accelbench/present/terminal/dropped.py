@@ -9,8 +9,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.vocabulary import Status
 from accelbench.evidence.launches import launches_of, newest
-from accelbench.judge.filters import by_word
-from accelbench.judge.hardware_words import has_one_of
+from accelbench.judge.filters import by_word, has_one_of
 from accelbench.judge.questions import SHAPES, values
 from accelbench.present.texts import phrase
 

@@ -22,7 +22,11 @@ from accelbench.core.case import Shapes, runtimes_own
 from accelbench.core.devices import EITHER, FP32, default_precision, devices_in, sharing
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import (
+from accelbench.core.plugins import ENGINES, registered
+from accelbench.core.precision import parse_precision
+from accelbench.core.protocols import Device
+from accelbench.core.rows import Row, number
+from accelbench.core.run_words import (
     batch_words,
     framework_words,
     mode_words,
@@ -30,10 +34,6 @@ from accelbench.core.nouns import (
     run_command,
     size_words,
 )
-from accelbench.core.plugins import ENGINES, registered
-from accelbench.core.precision import parse_precision
-from accelbench.core.protocols import Device
-from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.detect import known
