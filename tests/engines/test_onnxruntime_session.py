@@ -136,6 +136,15 @@ def test_images_are_made_as_pytorch_makes_them():
     assert evidence.details["computed_in"] == {"float": 1.0}
 
 
+def test_outputs_are_copies():
+    case = case_of("resnet-tiny")
+    with opened(RUNTIME, case, CPU) as session:
+        first = session.outputs(session.prepare(case))["logits"]
+        kept = first.copy()
+        session.outputs(session.prepare(case, seed=9))
+        assert np.array_equal(first, kept)
+
+
 @pytest.mark.parametrize("body", [b"", b"this is no graph", b"\x08\x09\x12"])
 def test_a_corrupt_file_is_an_error_of_the_case(tmp_path, body):
     case = case_of("resnet-tiny")
