@@ -28,7 +28,7 @@ from scipy.stats import mannwhitneyu
 from accelbench.judge.arms import judged_pairs
 from accelbench.judge.verdicts import METRICS, Judgement, NoisePrior, judged
 from accelbench.measure.launch_verdicts import Noise, aa_noise, abba, pooled, pooled_noise
-from accelbench.measure.runs import find_gate_noise
+from accelbench.measure.run_to_run_noise import find_gate_noise
 from keeping import HERE, keep, verdict
 
 SHIFTS = (0.0, 0.03, 0.05, 0.1)

@@ -26,7 +26,7 @@ from accelbench.judge.arms import judged_pairs
 from accelbench.judge.regressions import judge_set
 from accelbench.judge.verdicts import METRICS, Judged, Judgement, NoisePrior, judged
 from accelbench.measure.launch_verdicts import abba, pooled_noise
-from accelbench.measure.runs import find_gate_noise
+from accelbench.measure.run_to_run_noise import find_gate_noise
 from keeping import keep, verdict
 
 LAUNCHES = (5, 10, 20, 40)

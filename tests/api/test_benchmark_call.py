@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import accelbench
-from accelbench.api import travelling
+from accelbench.api import live_objects
 from accelbench.api.benchmark import _spec
+from accelbench.api.live_objects import batches_meant
 from accelbench.api.result import Result
-from accelbench.api.travelling import batches_meant
 from accelbench.core.errors import UsageError
 from accelbench.models.code_models import loading
 from accelbench.models.code_models.models import described
@@ -150,7 +150,7 @@ def test_a_result_is_drawn(result, tmp_path):
 def test_a_live_module_goes_over_with_its_weights(tmp_path):
     torch = pytest.importorskip("torch")
     module = torch.nn.Linear(4, 2)
-    word = travelling.written(module, torch.zeros(1, 4), tmp_path)
+    word = live_objects.written(module, torch.zeros(1, 4), tmp_path)
     assert word == f"{tmp_path}/live_object.py:make"
     scope: dict[str, Any] = {"__file__": str(tmp_path / "live_object.py"), "__name__": "live"}
     exec((tmp_path / "live_object.py").read_text(), scope)
@@ -169,7 +169,7 @@ def test_other_weights_are_told_apart(tmp_path):
         folder.mkdir()
         module = torch.nn.Linear(4, 2)
         torch.nn.init.constant_(module.weight, number)
-        travelling.written(module, None, folder)
+        live_objects.written(module, None, folder)
         sources.append((folder / "live_object.py").read_text())
     assert sources[0] != sources[1]
 
@@ -179,7 +179,7 @@ def test_where_it_is_searched_makes_no_other_version(tmp_path, monkeypatch):
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         monkeypatch.syspath_prepend(folder)
-        travelling.written(product, None, folder)
+        live_objects.written(product, None, folder)
         sources.append((folder / "live_object.py").read_text())
     assert sources[0] == sources[1]
 
@@ -202,13 +202,13 @@ def test_a_changed_helper_beside_it_is_another_version(tmp_path, monkeypatch):
     for name in ("model", "unrelated", "deeper"):
         importlib.import_module(f"travelling_owners.{name}")
     net = sys.modules["travelling_owners.model"].Net()
-    files = [Path(file).name for file in travelling._sources(net)]
+    files = [Path(file).name for file in live_objects._sources(net)]
     assert files == ["__init__.py", "deeper.py", "helper.py", "model.py"]
 
     def version(name: str) -> str:
         folder = tmp_path / name
         folder.mkdir()
-        travelling.written(net, 3, folder)
+        live_objects.written(net, 3, folder)
         return (folder / "live_object.py").read_text()
 
     first = version("first")
@@ -244,4 +244,4 @@ def test_a_class_of_a_session_says_the_way_out(tmp_path, monkeypatch):
     monkeypatch.setattr(product, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "product", product, raising=False)
     with pytest.raises(UsageError, match="defined in a session, not in a file"):
-        travelling.written(product, None, tmp_path)
+        live_objects.written(product, None, tmp_path)

@@ -2,8 +2,8 @@
 
 import io
 
+from accelbench.core.usability import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import QUALITY_SAID
 from accelbench.present.terminal.summary import print_summary
 
 ROW = {

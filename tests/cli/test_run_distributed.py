@@ -6,7 +6,7 @@ import pytest
 
 from accelbench.cli.arguments import resolved_values
 from accelbench.cli.arguments.resolved_values import request_of
-from accelbench.cli.services.asked import TRAINING_NOTE
+from accelbench.cli.services.run_request import TRAINING_NOTE
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE
 from accelbench.core.run_options import RunSpec
 

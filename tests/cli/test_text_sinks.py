@@ -21,7 +21,7 @@ from accelbench.api.benchmark import Printed
 from accelbench.cli import main
 from accelbench.cli.commands import report
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.visible import visible, visible_lines
+from accelbench.core.safe_text import visible, visible_lines
 from accelbench.exchange import guide_csv
 from accelbench.exchange.result_file import result_file_name, safe_name
 from accelbench.hardware.doctor.world import Finding, Health

@@ -129,7 +129,7 @@ OWN = {
     "recommend/pricing.py", "recommend/evidence/cells.py", "judge/baselines.py",
     "cli/services/measuring.py", "judge/stored_results.py", "cli/commands/db.py",
     "judge/attempts.py", "judge/machines.py", "exchange/guide_csv.py",
-    "api/travelling.py", "cli/services/report_files.py",
+    "api/live_objects.py", "cli/services/report_files.py",
 }  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from accelbench.core.usability import simulation_of
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import simulation_of
 from accelbench.evidence.launches import launches_of
 
 

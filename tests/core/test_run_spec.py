@@ -2,8 +2,8 @@
 
 import pytest
 
-from accelbench.cli.arguments.declared_options import defaults
 from accelbench.cli.arguments.resolved_values import spec_of
+from accelbench.cli.arguments.run_spec_options import defaults
 from accelbench.core.nouns import duration_word, seconds
 from accelbench.core.run_options import (
     GROUPS,

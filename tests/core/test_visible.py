@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from accelbench.core.visible import (
+from accelbench.core.safe_text import (
     csv_cell,
     from_csv_cell,
     in_quotes,

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelbench.judge.ranks import ranks_of
+from accelbench.judge.process_spread import ranks_of
 
 pytest.importorskip("jax")
 

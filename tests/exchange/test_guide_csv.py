@@ -9,7 +9,7 @@ import pytest
 from bodies import NASTY, body
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.visible import csv_cell
+from accelbench.core.safe_text import csv_cell
 from accelbench.exchange.guide_csv import (
     ASKED,
     BESIDE,

@@ -30,8 +30,8 @@ from accelbench.exchange.imports.reading import KINDS, files_of, kind_of, read_i
 from accelbench.exchange.imports.records import MalformedError, Record
 from accelbench.exchange.imports.result_row import Source, imported
 from accelbench.exchange.result_file import document, row_of
+from accelbench.store.body_to_row import step_samples
 from accelbench.store.database import Database
-from accelbench.store.fit import step_samples
 from exported import export
 
 

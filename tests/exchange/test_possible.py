@@ -17,12 +17,12 @@ from foreign_files import bring, results, table
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
-from accelbench.core.possible import contradiction, impossible
+from accelbench.core.plausible_values import contradiction, impossible
 from accelbench.exchange.imports.reading import placed, read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.database import Database
 from accelbench.store.merge_validation import ConflictError
-from accelbench.store.possible import column_sql, rules
+from accelbench.store.plausible_values import column_sql, rules
 from accelbench.store.schema import SQL_TYPES
 
 RATE = {"latency_mean_ms": 2.0, "batch_size": 4, "throughput": 2000.0}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import csv_cell
+from accelbench.core.safe_text import csv_cell
 from accelbench.exchange.result_file import entry_of
 from accelbench.exchange.result_schema import result_schema
 from accelbench.present.table_export import FORMATS, TABLES, format_for

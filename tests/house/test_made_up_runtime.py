@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from accelbench.api.benchmark import Printed
-from accelbench.core import devices, plugins, possible
+from accelbench.core import devices, plausible_values, plugins
 from accelbench.core.model import FileFormat
-from accelbench.core.possible import belongs
+from accelbench.core.plausible_values import belongs
 from accelbench.core.vocabulary import Belongs
 from accelbench.engines.shared.names import known_runtimes, runtime_named
 from accelbench.hardware.common import colour_of
@@ -64,7 +64,7 @@ REMEMBERED = (
     devices.card_of,
     devices.engine_packages,
     plugins.own_runtimes,
-    possible.known_reasons,
+    plausible_values.known_reasons,
 )
 
 

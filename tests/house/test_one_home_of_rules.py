@@ -43,8 +43,8 @@ LEFT: dict[str, int] = {
     "judge/accuracies.py": 1, "judge/arms.py": 2, "judge/attempts.py": 3, "judge/baselines.py": 1,
     "judge/comparison.py": 3, "judge/costs.py": 1, "judge/filters.py": 1,
     "judge/findings/collected.py": 4, "judge/findings/finding.py": 1, "judge/findings/tasks.py":
-    1, "judge/findings/versus.py": 1, "judge/histories.py": 4, "judge/matrices.py": 1,
-    "judge/overview.py": 2, "judge/pivot.py": 1, "judge/points.py": 1, "judge/ranks.py": 2,
+    1, "judge/findings/versus.py": 1, "judge/older_runs.py": 4, "judge/machine_matrix.py": 1,
+    "judge/overview.py": 2, "judge/pivot.py": 1, "judge/points.py": 1, "judge/process_spread.py": 2,
     "judge/regressions.py": 3, "judge/run_noise.py": 3, "judge/summary.py": 7,
     "judge/versions.py": 1, "present/chart_data.py": 2, "present/charts/marks.py": 1,
     "present/charts/spread.py": 1, "present/charts/trend.py": 1,

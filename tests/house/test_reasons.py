@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accelbench.core.devices import cards
-from accelbench.core.possible import SHARED, belongs, known_reasons
+from accelbench.core.plausible_values import SHARED, belongs, known_reasons
 from accelbench.core.vocabulary import Belongs
 
 ROOT = Path(__file__).parents[2]

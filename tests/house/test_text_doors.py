@@ -30,7 +30,7 @@ DOORS = {
     r"![rsa]\}|(?<!_)\brepr\((?=field|name|word)": {
         "__init__.py",  # an error of Python's own, of a name in a program
         "api/enhanced.py",  # a call, as a program has it
-        "api/travelling.py",  # a program that a worker runs
+        "api/live_objects.py",  # a program that a worker runs
     },
     r"logging\.(StreamHandler|basicConfig)|traceback\.print": {
         "present/terminal/terminal.py",

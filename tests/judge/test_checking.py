@@ -15,7 +15,7 @@ from accelbench.judge.regressions import Check, CheckedQuestion, Outcome, Rules
 from accelbench.judge.run_noise import histories
 from accelbench.judge.verdicts import Judgement
 from accelbench.measure.launch_verdicts import Noise
-from accelbench.measure.runs import PRIOR
+from accelbench.measure.run_to_run_noise import PRIOR
 from accelbench.present.check import ordered, sentences
 from asked_rows import row
 

@@ -17,7 +17,7 @@ from accelbench.judge.comparison import REFUSED, Compared, answers_to, axes_with
 from accelbench.judge.conditions import differences
 from accelbench.judge.questions import AXES
 from accelbench.judge.run_noise import Histories, histories
-from accelbench.measure.runs import unpaired_interval
+from accelbench.measure.run_to_run_noise import unpaired_interval
 from asked_rows import row
 
 GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.judge.histories import EarlierTimes, earlier_times
+from accelbench.judge.older_runs import EarlierTimes, earlier_times
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

@@ -14,7 +14,7 @@ from scipy import stats
 from accelbench.judge import verdicts
 from accelbench.judge.verdicts import METRICS, Judged, Judgement, Metric, NoisePrior
 from accelbench.measure.launch_verdicts import Noise, pooled, pooled_noise
-from accelbench.measure.runs import Apart, find_gate_noise, independent
+from accelbench.measure.run_to_run_noise import Apart, find_gate_noise, independent
 from accelbench.present.check import change
 
 LATENCY, THROUGHPUT, MEMORY, *_ = METRICS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.judge.ranks import step_parts, validated
+from accelbench.judge.process_spread import step_parts, validated
 
 
 def row(node: str, ms: float | None, kind: str = "epyc", **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.judge.filters import by_word, filters_of, model_words
-from accelbench.judge.histories import NOISE
+from accelbench.judge.older_runs import NOISE
 from accelbench.judge.run_names import measured_series, only_runs, runs_meant
 from accelbench.judge.suggestions import NothingMeasuredError
 from accelbench.store.database import Database

@@ -21,7 +21,7 @@ from accelbench.judge.regressions import (
 )
 from accelbench.judge.verdicts import METRICS, Judged, Judgement
 from accelbench.measure.launch_verdicts import Noise
-from accelbench.measure.runs import find_gate_noise
+from accelbench.measure.run_to_run_noise import find_gate_noise
 from accelbench.present.check import document, headline, sentences
 from asked_rows import row
 

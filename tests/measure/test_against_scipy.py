@@ -21,7 +21,7 @@ from accelbench.measure.launch_verdicts import (
     required_launches,
 )
 from accelbench.measure.loop import drift
-from accelbench.measure.runs import Apart, unpaired_interval
+from accelbench.measure.run_to_run_noise import Apart, unpaired_interval
 from accelbench.measure.student import binomial_cdf
 from accelbench.measure.summary import MILD, SEVERE, labels, percentile
 

@@ -21,7 +21,7 @@ from accelbench.measure.launch_verdicts import (
     verdict,
 )
 from accelbench.measure.loop import Drift, drift
-from accelbench.measure.runs import (
+from accelbench.measure.run_to_run_noise import (
     Apart,
     fewest,
     noise_between,

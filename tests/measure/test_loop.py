@@ -10,8 +10,8 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Job
+from accelbench.core.usability import NOT_USED
 from accelbench.core.vocabulary import Quality, Timing
-from accelbench.core.worth import NOT_USED
 from accelbench.engines.scripted import ScriptedSession, VirtualClock
 from accelbench.measure.block_validation import side_passes
 from accelbench.measure.loop import Rules, measure

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accelbench.measure.launch_verdicts import Noise
-from accelbench.measure.runs import (
+from accelbench.measure.run_to_run_noise import (
     MOST_NEIGHBOURS,
     PRIOR,
     Apart,

@@ -13,7 +13,7 @@ from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.run.conduct.results import LaunchFacts, compose, identity_of
 from accelbench.run.plan.request import Planned
-from accelbench.store.fit import fit
+from accelbench.store.body_to_row import fit
 
 CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(8, 128))
 OK = {

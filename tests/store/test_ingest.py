@@ -17,9 +17,9 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import FACT_VERSION, HARDWARE_MEASURED, RESULT, RUN_RESUMED, Fact
 from accelbench.store import ingest as filling
 from accelbench.store import insert
+from accelbench.store.body_to_row import fit
 from accelbench.store.database import Database
 from accelbench.store.files import Files
-from accelbench.store.fit import fit
 from accelbench.store.insert import BATCH
 from accelbench.store.journal import FilledRows, Journal, encode
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from accelbench.api.config import check_counts, check_settings
+from accelbench.api.live_objects import GIVEN, batches_meant, name_of, written
 from accelbench.api.result import Result
-from accelbench.api.travelling import GIVEN, batches_meant, name_of, written
 from accelbench.core.case import Case
 from accelbench.core.devices import title_of
 from accelbench.core.errors import SurroundingsError, UsageError
@@ -24,7 +24,7 @@ from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_options import RunSettings
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.engines.shared.names import runtime_named
 from accelbench.hardware.detect import platform_named

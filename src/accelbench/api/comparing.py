@@ -12,7 +12,7 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import SpreadKind
 from accelbench.core.nouns import NO_DATA, NOT_KNOWN, UNKNOWN_DEVICE, counted, four_digits, meant
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.exchange.titles import title
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
 
@@ -197,8 +197,8 @@ def compare(
         which: further filters: `StoredFilters`.
     """
     from accelbench.core.devices import named_apart
+    from accelbench.judge.compared_rows import rows_to_compare
     from accelbench.judge.comparison import REFUSED, compared
-    from accelbench.judge.comparisons import rows_to_compare
     from accelbench.judge.questions import AXES
     from accelbench.present.comparison import document
 

@@ -13,7 +13,7 @@ from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import parse_precision
 from accelbench.core.run_options import run_fields
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.engines.shared.names import runtime_named
 from accelbench.hardware.detect import platform_named, refuse_unknown_platform
 from accelbench.models.find import find

@@ -23,7 +23,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.run_options import RunSettings
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, Status
 from accelbench.engines.shared.names import runtime_named
 from accelbench.exchange import result_file, tree

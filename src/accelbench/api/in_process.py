@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.api.live_objects import batches_meant, name_of
 from accelbench.api.result import Result
-from accelbench.api.travelling import batches_meant, name_of
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
@@ -23,8 +23,8 @@ from accelbench.core.model import CodeKind, ModelSpec
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.run_options import RunSettings
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.serial import case_to_json
-from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.hardware.detect import detect
 from accelbench.hardware.environment import environment

@@ -20,12 +20,12 @@ from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, counted, four_digits, meant
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
+from accelbench.core.usability import source_of
 from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
+from accelbench.store.body_to_row import step_ms
 from accelbench.store.files import temporary_folder
-from accelbench.store.fit import step_ms
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable

@@ -25,7 +25,7 @@ from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.run_options import DEFAULT_TIMEOUT, RunSettings
-from accelbench.core.visible import from_csv_cell, in_quotes
+from accelbench.core.safe_text import from_csv_cell, in_quotes
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange import guide_csv
 from accelbench.exchange.guide_csv import guide_result

@@ -35,7 +35,7 @@ from accelbench.core.errors import (
     AccelbenchError,
     UsageError,
 )
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.present.terminal.terminal import complain, guarded, log_everything, print_traceback
 
 #: command → (module with an `app`, what it does); the order is that of the help page.

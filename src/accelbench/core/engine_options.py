@@ -9,7 +9,7 @@ from typing import Literal
 
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 _WRITTEN = re.compile(r"(?P<runtime>[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)", re.DOTALL)
 #: A comma within a value is the value's.

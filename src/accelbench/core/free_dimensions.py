@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 OPTION = "--dim"
 _LARGEST = 2**31 - 1

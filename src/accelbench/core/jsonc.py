@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 #: A string (kept), or a comment; what is neither is passed over a character at a time.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)

@@ -12,7 +12,7 @@ from math import floor, isfinite, log10
 from typing import Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 #: Digits of a figure that anybody reads.
 _DIGITS = 3

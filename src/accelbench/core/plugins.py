@@ -20,7 +20,7 @@ from typing import Any
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import RuntimeInfo
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 _log = logging.getLogger(__name__)
 

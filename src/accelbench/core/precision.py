@@ -13,7 +13,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number, text
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 _LONG = {
     "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8",

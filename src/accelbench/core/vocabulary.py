@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 
 class Status(StrEnum):

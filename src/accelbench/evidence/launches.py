@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.columns import ASKED, BY_NAME, SQL_TYPES
 from accelbench.core.identity import canonical, plain
 from accelbench.core.rows import Row, record
-from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import (
+from accelbench.core.usability import (
     ANSWERED_SQL,
     COMPARABLE_SQL,
     DECISIVE_SQL,
@@ -45,6 +44,7 @@ from accelbench.core.worth import (
     UnusableReason,
     wide_sql,
 )
+from accelbench.core.vocabulary import Provenance, Quality, Status
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

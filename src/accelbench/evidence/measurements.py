@@ -17,8 +17,8 @@ from functools import cache, cached_property
 
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row
+from accelbench.core.usability import IMPORT, QUALITIES
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import IMPORT, QUALITIES
 from accelbench.evidence.launches import LAUNCH_COLUMNS, RUN_SQL, launches_of, query_in_memory
 
 #: Columns of results that the relations are computed from, next to those of the configuration.

@@ -15,9 +15,9 @@ from typing import Any
 from accelbench.core.columns import ASKED, BY_NAME
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
-from accelbench.core.possible import ABOVE_ZERO
+from accelbench.core.plausible_values import ABOVE_ZERO
+from accelbench.core.usability import REFUSED_THERE
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.core.worth import REFUSED_THERE
 from accelbench.exchange.imports import guide
 from accelbench.exchange.imports.ours import (
     NEEDED,

@@ -18,7 +18,7 @@ from typing import Any
 from accelbench.core.axes import columns
 from accelbench.core.identity import canonical
 from accelbench.core.precision import PRECISIONS, long_name
-from accelbench.core.visible import csv_cell
+from accelbench.core.safe_text import csv_cell
 from accelbench.exchange.result_file import row_of
 
 #: The guide's figures beside the columns that hold them.

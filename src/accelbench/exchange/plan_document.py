@@ -16,7 +16,7 @@ from msgspec import ValidationError, convert
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.nouns import meant, words
 from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports.records import MalformedError, Record, record
 from accelbench.exchange.plan_reading import SUFFIXES, document_of
 

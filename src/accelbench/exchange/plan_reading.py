@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from accelbench.core.jsonc import TOO_DEEP, Object, is_too_deep
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports.aihub import yaml_of
 from accelbench.exchange.imports.records import MalformedError, Record, object_of, text_of
 

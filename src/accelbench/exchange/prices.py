@@ -24,7 +24,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 #: Names the file where no option does.
 PRICES_VARIABLE = "ACCELBENCH_PRICES"

@@ -14,8 +14,8 @@ from accelbench.core.identity import digest, plain
 from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.writing import write_exactly, write_new
+from accelbench.store.body_to_row import fit, readable
 from accelbench.store.files import REAL_FILES, Files
-from accelbench.store.fit import fit, readable
 
 _LONGEST = 80  # file systems allow 255 bytes; the rest of a name and its suffix need room
 

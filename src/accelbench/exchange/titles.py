@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import sharing
 from accelbench.core.nouns import UNKNOWN_DEVICE, UNKNOWN_ENGINE, UNKNOWN_MODEL
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
 #: The column of a comparison with the values of each launch of a side, and their names.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.store.files import REAL_FILES, Files, explained, place, write_whole
 
 T = TypeVar("T")

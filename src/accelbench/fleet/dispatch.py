@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from typing import Any
 
-from accelbench.core.possible import belongs
+from accelbench.core.plausible_values import belongs
 from accelbench.core.run_options import RunSettings
+from accelbench.core.usability import THIS_ARM
 from accelbench.core.vocabulary import Belongs
-from accelbench.core.worth import THIS_ARM
 from accelbench.run.plan import run_forecast
 from accelbench.run.plan.request import OtherArm, Plan, Planned
 

@@ -27,8 +27,8 @@ from accelbench.core.facts import (
 )
 from accelbench.core.identity import digest
 from accelbench.core.run_options import RunSettings
+from accelbench.core.usability import THIS_ARM
 from accelbench.core.vocabulary import Outcome, Provenance
-from accelbench.core.worth import THIS_ARM
 from accelbench.fleet.dispatch import CaseKey, WorkUnit, is_tried
 from accelbench.fleet.fleet_nodes import FleetNode, differences
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, started_fact

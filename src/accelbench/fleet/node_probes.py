@@ -15,7 +15,7 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, Fact, new_run_id
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.fleet.dispatch import DispatchRules, Need, WorkUnit
 from accelbench.fleet.fleet_nodes import Cluster, FleetNode

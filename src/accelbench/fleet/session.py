@@ -29,7 +29,7 @@ from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageEr
 from accelbench.core.facts import utc_now
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Inventory
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.fleet.ray_cluster import (
     RayCluster,
     connect,

@@ -11,7 +11,7 @@ from accelbench.core.nouns import meant
 from accelbench.core.plugins import HARDWARE as GROUP
 from accelbench.core.plugins import PluginError, contained, load, registered, warn_once
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import log
 

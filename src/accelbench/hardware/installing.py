@@ -26,7 +26,7 @@ from urllib.request import url2pathname
 from accelbench.core import plugins, processes
 from accelbench.core.devices import cards
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS, Requirement, meets, parse
 from accelbench.store.files import temporary_folder
 

@@ -17,8 +17,8 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
+from accelbench.core.usability import THIS_ARM, reasons_unusable
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import THIS_ARM, reasons_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.comparability import rates_of_others, unlike
 from accelbench.judge.questions import Key, values

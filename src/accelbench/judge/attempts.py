@@ -18,11 +18,11 @@ from itertools import takewhile
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import TAILS, Statistic, kind_of_unit, rate_of, statistic_of, step_of
 from accelbench.core.nouns import digits
-from accelbench.core.possible import belongs
+from accelbench.core.plausible_values import belongs
 from accelbench.core.precision import MOST_ERROR, is_quantised
 from accelbench.core.rows import Row, number, record, text, texts
+from accelbench.core.usability import why_unusable
 from accelbench.core.vocabulary import VERIFIED, Belongs, Provenance
-from accelbench.core.worth import why_unusable
 from accelbench.evidence.launches import with_reported_outputs
 from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
 from accelbench.judge.questions import SHAPES

@@ -13,13 +13,13 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Json, Row
-from accelbench.core.worth import COMPARABLE, REASON_COLUMNS
+from accelbench.core.usability import COMPARABLE, REASON_COLUMNS
 from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.judge.arms import checked_arms, names_of_arms
 from accelbench.judge.comparison import REFUSED
 from accelbench.judge.filters import Filters, catalogued, marks, one_of, where_of
-from accelbench.judge.histories import NOISE, RERUN_OF, histories_on
 from accelbench.judge.machines import chosen, machine_of
+from accelbench.judge.older_runs import NOISE, RERUN_OF, histories_on
 from accelbench.judge.regressions import MISSING, Check, Rules, checked
 from accelbench.judge.run_names import harmless, labels_of, runs_meant
 from accelbench.judge.run_noise import Histories

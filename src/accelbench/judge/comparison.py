@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import items
 from accelbench.core.rows import Row, texts
-from accelbench.core.vocabulary import SINGLE_STREAM, Status
-from accelbench.core.worth import (
+from accelbench.core.usability import (
     launches_failed,
     mostly_failed,
     source_of,
     why_unusable,
 )
+from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.judge.conditions import differences
 from accelbench.judge.questions import AXES, DESCRIBING, SHAPES, ComparisonAxis, Key, plain

@@ -43,7 +43,7 @@ from accelbench.measure.launch_verdicts import (
     spread_of,
     typical,
 )
-from accelbench.measure.runs import FEWEST_RUNS, Apart, find_gate_noise, noise_of_levels
+from accelbench.measure.run_to_run_noise import FEWEST_RUNS, Apart, find_gate_noise, noise_of_levels
 from accelbench.measure.student import t_quantile
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.identity import digest
 from accelbench.core.protocols import installed_gib
 from accelbench.core.rows import Json, number
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 _SHORTEST_ID = 4
 _SOURCE = "source "

@@ -21,8 +21,8 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.rows import Row, number
+from accelbench.core.usability import COMPARABLE
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import COMPARABLE
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
 from accelbench.judge.questions import ComparisonAxis, Key, physical, picker, values

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from accelbench.core.calibration import DeviceCalibration, ProbeFigure, ProbeKind
 from accelbench.fleet.node_probes import NodeProbes
-from accelbench.judge.ranks import CaseSpread, Validation
+from accelbench.judge.process_spread import CaseSpread, Validation
 
 _BY_PRECISION = (ProbeKind.MATRIX, ProbeKind.ATTENTION)
 #: What stands for all probes of a device that has none.

@@ -35,10 +35,10 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import UNUSABLE_WIDTH
+from accelbench.core.usability import UNUSABLE_WIDTH
 from accelbench.judge.run_noise import Histories, between_rows
 from accelbench.measure.launch_verdicts import HUGE, Noise, differ, interval_of, typical
-from accelbench.measure.runs import PRIOR, unpaired_interval
+from accelbench.measure.run_to_run_noise import PRIOR, unpaired_interval
 from accelbench.measure.student import t_quantile
 
 #: Fewer independent samples say nothing of how far the next would differ: two that happen to be

@@ -33,8 +33,8 @@ from statistics import fmean, median
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
+from accelbench.core.usability import UnusableReason, why_unusable
 from accelbench.core.vocabulary import Family, Status
-from accelbench.core.worth import UnusableReason, why_unusable
 from accelbench.evidence.launches import launches_of, newest
 from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.judge.accuracies import (
@@ -66,7 +66,7 @@ from accelbench.measure.launch_verdicts import (
     pooled,
     pooled_noise,
 )
-from accelbench.measure.runs import combine_errors
+from accelbench.measure.run_to_run_noise import combine_errors
 from accelbench.measure.student import t_quantile
 
 #: Fewer configurations are judged only one by one.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import PART, fleet_of
 from accelbench.core.nouns import listed
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.judge.filters import Filters, marks, misplaced
-from accelbench.judge.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
+from accelbench.judge.older_runs import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.judge.suggestions import nothing
 
 if TYPE_CHECKING:

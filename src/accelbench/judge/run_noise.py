@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
+from accelbench.core.usability import of_import
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.core.worth import of_import
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.verdicts import METRICS, Judged, Metric, NoisePrior, judged
 from accelbench.measure.launch_verdicts import (
@@ -23,7 +23,7 @@ from accelbench.measure.launch_verdicts import (
     pooled_noise,
     required_launches,
 )
-from accelbench.measure.runs import Runs, find_gate_noise, noise_between
+from accelbench.measure.run_to_run_noise import Runs, find_gate_noise, noise_between
 
 #: Runs of a series that are looked at, the newest.
 OLDER_RUNS = 60

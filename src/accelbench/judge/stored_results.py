@@ -12,7 +12,7 @@ from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.rows import ResultRow
 from accelbench.evidence.launches import DERIVED, launches_sql
 from accelbench.judge.filters import marks, where_of, words_of
-from accelbench.judge.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
+from accelbench.judge.older_runs import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.judge.suggestions import Asked, none_found, nothing, refuse_unknown
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from accelbench.measure.launch_verdicts import (
     aa_noise,
     typical,
 )
-from accelbench.measure.runs import (
+from accelbench.measure.run_to_run_noise import (
     PRIOR,
     PRIOR_OF_MEMORY,
     Apart,

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from accelbench.core.case import Case
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block, Session
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Timing
 
 #: What a timing without phases is called by.

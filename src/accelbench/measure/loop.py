@@ -39,8 +39,8 @@ from accelbench.core.abilities import ContinuousBlocks
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
+from accelbench.core.usability import NOT_USED, UNUSABLE_WIDTH
 from accelbench.core.vocabulary import Quality, Timing
-from accelbench.core.worth import NOT_USED, UNUSABLE_WIDTH
 from accelbench.measure.block_validation import (
     FEWEST_COMPARED,
     PhaseListener,

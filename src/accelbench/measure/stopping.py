@@ -37,8 +37,8 @@ from statistics import fmean
 
 import numpy as np
 
+from accelbench.core.usability import FEWEST_JUDGED, UNUSABLE_WIDTH
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import FEWEST_JUDGED, UNUSABLE_WIDTH
 from accelbench.measure.intervals import (
     MINIMUM_SAMPLES,
     Interval,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from accelbench.core.errors import UsageError
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import FAMILIES
 from accelbench.models.catalogue import MODELS
 from accelbench.models.file_models.given_inputs import OPTION

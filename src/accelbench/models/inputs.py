@@ -16,7 +16,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError, UsageError
 from accelbench.core.free_dimensions import names_in, of_a_model, sizes_in
 from accelbench.core.model import CodeKind, Generation, InputSpec, ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Family, Mode
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -22,8 +22,8 @@ from accelbench.core.errors import AccelbenchError, MissingExtraError, Surroundi
 from accelbench.core.identity import plain
 from accelbench.core.model import SENTENCE_ENCODER, Generation, InputSpec, ModelSpec, Training
 from accelbench.core.processes import NoAnswerError, answers_of, tell
+from accelbench.core.safe_text import visible
 from accelbench.core.serial import model_from_json
-from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.store.files import Scratch
 

@@ -33,7 +33,7 @@ from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import PACKAGE_MODELS, ModelSpec
 from accelbench.core.nouns import meant
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import FAMILIES, Family
 from accelbench.models.catalogue import MODELS
 from accelbench.models.code_models.loading import CodeWord, code_word

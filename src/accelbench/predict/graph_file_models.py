@@ -12,7 +12,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.processes import NoAnswerError, answers_of
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.models.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.models.file_models.folders import config_model

@@ -15,7 +15,7 @@ from accelbench.core.device_facts import facts_of, known_devices
 from accelbench.core.devices import card_of, cards, title_of
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.detect import known
 from accelbench.hardware.rooflines import (

@@ -11,21 +11,21 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import THIS_ARM_SQL
+from accelbench.core.usability import THIS_ARM_SQL
 from accelbench.evidence.measurements import cell_of, current_sql, newer_sql
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.judge.accuracies import accuracies_in, accuracy_places
 from accelbench.judge.calibrations import stored_collectives, stored_limits
 from accelbench.judge.costs import with_costs
 from accelbench.judge.filters import catalogued, has_one_of, marks, where_of
-from accelbench.judge.histories import histories_on
-from accelbench.judge.matrices import LocalPlatforms, matrix_on
+from accelbench.judge.machine_matrix import LocalPlatforms, matrix_on
+from accelbench.judge.older_runs import histories_on
 from accelbench.judge.points import NEWER, Point, points
 from accelbench.judge.run_noise import histories
 from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.present.charts.chart import Roof
 from accelbench.present.texts import phrase
-from accelbench.store.fit import step_ms, step_samples
+from accelbench.store.body_to_row import step_ms, step_samples
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.records import Record
@@ -205,7 +205,7 @@ def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, lis
 
 
 def _series(database: Database, where: str, values: Sequence[object]) -> Sequence[Series]:
-    from accelbench.core.worth import COMPARABLE_SQL
+    from accelbench.core.usability import COMPARABLE_SQL
     from accelbench.judge.verdicts import METRICS
     from accelbench.measure.launch_verdicts import LEAST_EFFECT
     from accelbench.present.series import series_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from accelbench.core.visible import markdown as escaped
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import markdown as escaped
+from accelbench.core.safe_text import visible
 from accelbench.present.document import (
     Block,
     ChartBlock,

@@ -12,9 +12,9 @@ from accelbench.core.figures import Statistic, unit_beside, unit_of_all
 from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, counted, four_digits
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Json, Row, number, text, texts
-from accelbench.core.visible import without_homes
+from accelbench.core.safe_text import without_homes
+from accelbench.core.usability import launches_failed
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import launches_failed
 from accelbench.judge.accuracies import (
     AccuracyPlace,
     accuracy_against,

@@ -14,11 +14,18 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
-from accelbench.core import worth
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
+from accelbench.core.usability import (
+    FAILED,
+    LAUNCHED,
+    MOSTLY_FAILED,
+    launches_failed,
+    mostly_failed,
+    reason_texts,
+)
 from accelbench.core.vocabulary import VERIFIED
 from accelbench.evidence.launches import SOFTWARE
 from accelbench.judge import history
@@ -201,8 +208,8 @@ def _why(metric: Metric, row: Row) -> str:
     cause = str(row["cause"] or "").replace("_", " ")
     if not row["ran"]:
         return cause
-    if unusable := worth.reason_texts(row["why_unusable"]):
-        why = worth.launches_failed([row]) if worth.mostly_failed([row]) else unusable
+    if unusable := reason_texts(row["why_unusable"]):
+        why = launches_failed([row]) if mostly_failed([row]) else unusable
         return ": ".join(filter(None, (f"unusable, {why}", cause)))
     return "emulated" if row["emulated"] else phrase("history.metric-unknown", name=metric.name)
 
@@ -416,8 +423,8 @@ def read_gaps(
         f"""
 SELECT series_key, case_id, coalesce(device_fingerprint, '') AS device, run_id, of_import,
     min(started_at)::VARCHAR AS first, max(started_at)::VARCHAR AS last, {others}
-    max({worth.LAUNCHED}) AS {worth.LAUNCHED}, max({worth.FAILED}) AS {worth.FAILED},
-    bool_or({worth.MOSTLY_FAILED}) AS {worth.MOSTLY_FAILED}, bool_or(wrong_outputs) AS wrong,
+    max({LAUNCHED}) AS {LAUNCHED}, max({FAILED}) AS {FAILED},
+    bool_or({MOSTLY_FAILED}) AS {MOSTLY_FAILED}, bool_or(wrong_outputs) AS wrong,
     bool_or(answered) AS ran, bool_or(NOT {_REAL}) AS emulated,
     list(DISTINCT unusable_reason ORDER BY unusable_reason) FILTER (NOT {usable}) AS why_unusable,
     arg_max(coalesce(reason, status), started_at) FILTER (NOT answered) AS cause

@@ -19,9 +19,9 @@ from accelbench.core.errors import UsageError
 from accelbench.core.identity import canonical
 from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
 from accelbench.core.precision import not_exact
-from accelbench.core.visible import csv_cell, in_quotes, visible
+from accelbench.core.safe_text import csv_cell, in_quotes, visible
+from accelbench.core.usability import launches_failed, mostly_failed, why_unusable
 from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement
 from accelbench.exchange.result_schema import SCHEMA_ID

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from accelbench.api.benchmark import benchmark
+from accelbench.api.live_objects import GIVEN
 from accelbench.api.result import Result
-from accelbench.api.travelling import GIVEN
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES, ends_document
 from accelbench.core.nouns import meant
 from accelbench.core.rows import Row
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import catalogued, in_catalogue
 from accelbench.pytest_plugin import NEW_BASELINE, CannotTellWarning

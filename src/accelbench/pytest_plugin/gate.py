@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange.titles import title
 from accelbench.judge.baselines import (

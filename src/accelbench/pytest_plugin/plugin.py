@@ -16,7 +16,7 @@ import pytest
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.figures import spread_in
 from accelbench.core.nouns import NO_DATA, counted, figure
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.pytest_plugin import NEW_BASELINE
 from accelbench.pytest_plugin.gate import BaselineQuestion, GateAnswer, checked_against, told
 
@@ -104,7 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _refused(sentence: str, word: str) -> pytest.UsageError:
-    from accelbench.core.visible import in_quotes  # nothing of ours before there is need of it
+    from accelbench.core.safe_text import in_quotes  # nothing of ours before there is need of it
 
     return pytest.UsageError(sentence.format(in_quotes(word)))
 

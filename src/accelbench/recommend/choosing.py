@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.rows import Json, Row
 from accelbench.judge.run_noise import Histories, between_rows
 from accelbench.measure.launch_verdicts import LEAST_EFFECT, differ
-from accelbench.measure.runs import unpaired_interval
+from accelbench.measure.run_to_run_noise import unpaired_interval
 from accelbench.recommend.candidate_predictions import (
     Engines,
     PredictedCandidates,

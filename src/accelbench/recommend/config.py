@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypedDict, cast
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, parse
 from accelbench.core.model import ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import FAMILIES, HARDWARE, Mode
 from accelbench.recommend.validation import amount
 

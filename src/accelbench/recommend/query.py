@@ -10,7 +10,7 @@ from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision, says_quantised, spellings
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, parse_mode
 from accelbench.models.find import known_as
 from accelbench.recommend import validation

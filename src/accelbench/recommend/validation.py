@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from typing import TypedDict
 
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 #: The largest number that engines take.
 _LARGEST = 2**31 - 1

@@ -23,9 +23,9 @@ from accelbench.core.device_facts import (
     RATE,
     documented_peak,
 )
-from accelbench.core.possible import describe_misfit
+from accelbench.core.plausible_values import describe_misfit
 from accelbench.core.vocabulary import Provenance, Quality, Timing
-from accelbench.store.derived import (
+from accelbench.store.consistency_rules import (
     ALWAYS_GIVEN,
     COLUMNS_OF_BOUNDS,
     EXACT,

@@ -37,7 +37,7 @@ from accelbench.store.schema import SCHEMA_VERSION, VIEWS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from accelbench.store.fit import SampledRow, Samples
+    from accelbench.store.body_to_row import SampledRow, Samples
 
 ENVIRONMENT = "ACCELBENCH_DB"
 DEFAULT_NAME = "accelbench.duckdb"
@@ -321,7 +321,7 @@ def _plain(name: str, value: object) -> object:
     if kind == "json" and isinstance(value, str):
         return json.loads(value)
     if kind == "time" and isinstance(value, datetime):
-        from accelbench.store.fit import spell_time
+        from accelbench.store.body_to_row import spell_time
 
         return spell_time(value)
     return value
@@ -330,7 +330,7 @@ def _plain(name: str, value: object) -> object:
 def _add_samples(con: DuckDBPyConnection, rows: list[SampledRow]) -> None:
     import pyarrow as pa
 
-    from accelbench.store.fit import Samples
+    from accelbench.store.body_to_row import Samples
 
     wanted = pa.table({"result_id": pa.array([row["result_id"] for row in rows], pa.string())})
     con.register("wanted", wanted)

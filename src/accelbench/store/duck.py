@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.store import schema
 from accelbench.store.files import (
     DB_OPTION,

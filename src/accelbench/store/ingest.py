@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import FACT_VERSION, RESULT, RESULT_REFUSED, RUN_STARTED, Fact
-from accelbench.core.possible import wrong_with
-from accelbench.core.worth import UnusableReason
+from accelbench.core.plausible_values import wrong_with
+from accelbench.core.usability import UnusableReason
+from accelbench.store.body_to_row import fit, spell_time
 from accelbench.store.contradictions import implausible_results, mark_implausible
 from accelbench.store.duck import (
     RETRY_SECONDS,
@@ -30,7 +31,6 @@ from accelbench.store.duck import (
     quoted,
 )
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
-from accelbench.store.fit import fit, spell_time
 from accelbench.store.insert import (
     Batch,
     check_own,

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.columns import BY_NAME, COLUMNS, SQL_TYPES, Column, Kind
 from accelbench.core.facts import RESULT_REFUSED
 from accelbench.core.identity import canonical
-from accelbench.core.possible import out_of_range, wrong_with
+from accelbench.core.plausible_values import out_of_range, wrong_with
+from accelbench.store.body_to_row import Fitted, fit, miscounted, readable
 from accelbench.store.contradictions import COLUMNS_READ, find_contradictions
 from accelbench.store.duck import NO_ROOM, explain_duck, file_errors, quoted
-from accelbench.store.fit import Fitted, fit, miscounted, readable
 from accelbench.store.journal import FilledRows
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import FACT_VERSION, Fact
 from accelbench.core.identity import canonical
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.store.files import (
     DB_OPTION,
     REAL_FILES,

@@ -19,14 +19,14 @@ from accelbench.core.axes import columns
 from accelbench.core.columns import BY_NAME, metric_columns
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import FACT_VERSION, RESULT_REFUSED
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Provenance
+from accelbench.store.consistency_rules import limits_of
 from accelbench.store.contradictions import Contradiction, find_contradictions, mark_implausible
-from accelbench.store.derived import limits_of
 from accelbench.store.duck import connect, held_or_explained, quoted, retrying, shared_guard
 from accelbench.store.insert import Batch, flush, insert_many
 from accelbench.store.journal import FilledRows
-from accelbench.store.possible import TYPES, rules
+from accelbench.store.plausible_values import TYPES, rules
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 from made_up_charts import drawn, result, results, values
 
-from accelbench.judge.matrices import LocalPlatforms
+from accelbench.judge.machine_matrix import LocalPlatforms
 from accelbench.judge.points import points
 from accelbench.present.chart_data import matrix_of
 from accelbench.present.charts import CHARTS

@@ -12,7 +12,7 @@ import pytest
 from dashboard_world import HOSTILE
 from starlette.testclient import TestClient
 
-from accelbench.core.visible import csv_cell, visible
+from accelbench.core.safe_text import csv_cell, visible
 from accelbench.present.dashboard.words import devices, title
 
 #: Elements that a page of ours is made of; a name has brought none of them.

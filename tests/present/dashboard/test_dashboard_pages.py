@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from accelbench.cli.main import app
 from accelbench.core.protocols import Absent
-from accelbench.core.worth import REASON_TEXTS, UnusableReason
-from accelbench.judge import matrices
+from accelbench.core.usability import REASON_TEXTS, UnusableReason
+from accelbench.judge import machine_matrix
 from accelbench.judge.machines import machine_of
 from accelbench.present.charts import CHARTS
 from accelbench.store.database import Database
@@ -340,8 +340,8 @@ def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path):
 def test_a_platform_that_is_not_here_is_not_said_to_be_unmeasured(tmp_path, monkeypatch):
     """As `accelbench matrix` says it, in the page and in the chart; of another machine neither."""
     absent = {"cuda": [Absent("cuda", "no NVIDIA driver is loaded", "x")]}
-    monkeypatch.setattr(matrices, "Detected", lambda: absent)
-    monkeypatch.setattr(matrices, "environment", lambda: MACHINE)
+    monkeypatch.setattr(machine_matrix, "Detected", lambda: absent)
+    monkeypatch.setattr(machine_matrix, "environment", lambda: MACHINE)
     database = stored_in(tmp_path / "two.duckdb", result(), run="lab")
     store(database, "office", result(), machine=OTHER)
     site = visitor(database)

@@ -11,7 +11,7 @@ import pytest
 
 from accelbench.api.comparing import ComparisonTable, HistoryTable
 from accelbench.api.result import Result, StoredTable
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.judge.machines import Machine
 from accelbench.judge.matrix import Availability, Matrix, MatrixCell, MatrixLine
 from accelbench.present.charts import CHARTS, draw

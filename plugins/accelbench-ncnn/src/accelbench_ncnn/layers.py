@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.kinds import FileRefusedError
 
 MAGIC = "7767517"

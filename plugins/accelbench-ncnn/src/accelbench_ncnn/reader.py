@@ -21,7 +21,7 @@ import ncnn
 import numpy as np
 
 from accelbench.core.errors import CaseError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.given_inputs import (
     BATCH,
     MaskEffect,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.cli.arguments.declared_options import SPELLINGS
+from accelbench.cli.arguments.run_spec_options import SPELLINGS
 from accelbench.core.axes import AXES
 from accelbench.core.case import Option
 from accelbench.core.columns import AccuracyMetric
@@ -23,7 +23,7 @@ from accelbench.core.nouns import numbers, seconds, words
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.run_options import DISTRIBUTED, RunField, RunSpec, run_fields
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware.browsers import BROWSER_VARIABLE

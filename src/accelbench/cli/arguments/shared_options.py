@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import meant
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 if TYPE_CHECKING:
     from accelbench.judge.filters import Filters

@@ -36,7 +36,7 @@ from accelbench.engines.shared.names import runtimes_named
 from accelbench.exchange.titles import title
 from accelbench.judge.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for, rows_of_runs
 from accelbench.judge.filters import Filters, by_word, words_of
-from accelbench.judge.histories import NOISE
+from accelbench.judge.older_runs import NOISE
 from accelbench.judge.regressions import Check
 from accelbench.judge.run_noise import NoiseFloor, floors
 from accelbench.judge.suggestions import NothingMeasuredError

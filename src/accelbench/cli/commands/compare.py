@@ -25,11 +25,11 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import EXIT_CANNOT_TELL, UsageError
 from accelbench.core.figures import TIMES
 from accelbench.core.nouns import listed, meant, words
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
+from accelbench.judge.compared_rows import rows_to_compare
 from accelbench.judge.comparison import REFUSED
-from accelbench.judge.comparisons import rows_to_compare
 from accelbench.judge.filters import Filters
 from accelbench.judge.pivot import SORTS
 from accelbench.judge.questions import AXES, ComparisonAxis, meant_by_column

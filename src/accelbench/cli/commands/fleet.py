@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.declared_options import (
+from accelbench.cli.arguments.run_spec_options import (
     RunCommand,
     defaults,
     typed_options,
@@ -22,11 +22,11 @@ from accelbench.cli.arguments.shared_options import AS_JSON, NamedCommands, para
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
 from accelbench.core.nouns import counted, seconds
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.present.terminal.terminal import print_line
 
 if TYPE_CHECKING:
-    from accelbench.cli.services.asked import AskedRun
+    from accelbench.cli.services.run_request import AskedRun
     from accelbench.core.run_options import RunSpec
     from accelbench.fleet.fleet_nodes import FleetNode
 
@@ -64,7 +64,7 @@ def run(
     """
     from accelbench.cli.arguments.shared_options import refuse_threshold
     from accelbench.cli.services import fleet_running, running
-    from accelbench.cli.services.asked import asked_run
+    from accelbench.cli.services.run_request import asked_run
     from accelbench.fleet.dispatch import DispatchRules
     from accelbench.fleet.fleet_run import FleetOptions
     from accelbench.fleet.session import FleetAddress
@@ -103,8 +103,8 @@ def run(
 
 def planned_work(ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]) -> AskedRun:
     """Return what a plan file, or named models of it, ask for, for another command of a fleet."""
-    from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.plan_files import plan_files_among
+    from accelbench.cli.services.run_request import asked_run
 
     if not plan_files_among(names[:1])[0]:
         raise UsageError(

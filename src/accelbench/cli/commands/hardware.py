@@ -26,8 +26,8 @@ from accelbench.core.errors import (
 from accelbench.core.nouns import words
 from accelbench.core.plugins import ENGINES, PluginError, load_all
 from accelbench.core.protocols import Absent, Device, Inventory
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.serial import device_to_json
-from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Provenance
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.present.terminal.terminal import complain

@@ -19,7 +19,7 @@ from accelbench.cli.arguments.shared_options import (
 from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import Filters
 from accelbench.judge.history import Series, answer_counts, same_jobs

@@ -20,8 +20,8 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP
 from accelbench.core.nouns import words
-from accelbench.core.visible import in_quotes
-from accelbench.core.worth import REASON_COLUMNS
+from accelbench.core.safe_text import in_quotes
+from accelbench.core.usability import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.detect import platforms_named
 from accelbench.judge.attempts import QUESTION
@@ -141,7 +141,7 @@ def _filters(
 def _made(
     database: Database, filters: Filters, machine_name: str | None, only: Sequence[str]
 ) -> tuple[Matrix, MatrixHeader]:
-    from accelbench.judge.matrices import LocalPlatforms, matrix_on
+    from accelbench.judge.machine_matrix import LocalPlatforms, matrix_on
     from accelbench.present.matrix import MatrixHeader
 
     refuse_unknown(database, {"hardware": only})

@@ -22,7 +22,7 @@ from accelbench.cli.arguments.shared_options import (
 from accelbench.cli.services.report_files import FORMATS, drawn_into
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import meant, words
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken
 from accelbench.judge.filters import Filters, filters_of

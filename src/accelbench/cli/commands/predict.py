@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.declared_options import SIZES, with_numbered_sizes
+from accelbench.cli.arguments.run_spec_options import SIZES, with_numbered_sizes
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
     SpacedLists,
@@ -27,9 +27,9 @@ from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted, listed, numbers, words
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
+from accelbench.core.usability import COMPARABLE_SQL
 from accelbench.core.vocabulary import parse_mode
-from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import name_of as code_name_of

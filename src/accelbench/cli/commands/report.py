@@ -20,7 +20,7 @@ from accelbench.cli.arguments.shared_options import (
 from accelbench.cli.services.opening import collected_later
 from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.judge.filters import Filters
 from accelbench.present.terminal.dropped import not_measured

@@ -20,14 +20,14 @@ from typing import IO, Any
 
 import typer
 
-from accelbench.cli.arguments.declared_options import RunCommand, typed_options, with_run_options
-from accelbench.cli.services.asked import AskedRun
+from accelbench.cli.arguments.run_spec_options import RunCommand, typed_options, with_run_options
 from accelbench.cli.services.forecasting import outlook
+from accelbench.cli.services.run_request import AskedRun
 from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, AccelbenchError
 from accelbench.core.nouns import near
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.present.terminal.terminal import asked_line, complain, print_line
 from accelbench.present.terminal.words import duration, parameters_in_short
@@ -69,9 +69,9 @@ def run(ctx: typer.Context, **typed: Any) -> None:
     from accelbench.cli.arguments.resolved_values import refuse_no_meeting
     from accelbench.cli.arguments.shared_options import refuse_threshold
     from accelbench.cli.services import running
-    from accelbench.cli.services.asked import asked_run
-    from accelbench.cli.services.asked import save as save_asked
     from accelbench.cli.services.project_file import project_note
+    from accelbench.cli.services.run_request import asked_run
+    from accelbench.cli.services.run_request import save as save_asked
     from accelbench.core.nouns import seconds
     from accelbench.core.processes import limited_to
 

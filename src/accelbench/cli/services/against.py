@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.cli.arguments.resolved_values import runtime_options
 from accelbench.core.case import Option
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.run.plan.request import Against, AgainstKind, OtherArm, asked_otherwise, meant
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any
 
-from accelbench.cli.services.asked import AskedRun
+from accelbench.cli.services.run_request import AskedRun
 from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
@@ -21,7 +21,7 @@ from accelbench.fleet.fleet_record import last_unfinished
 from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on, units_on
 from accelbench.fleet.session import FleetAddress
 from accelbench.hardware.detect import platforms_named
-from accelbench.judge.ranks import FEWEST_NODES, CaseSpread, Validation, validated
+from accelbench.judge.process_spread import FEWEST_NODES, CaseSpread, Validation, validated
 from accelbench.models.selection import choose
 from accelbench.present.terminal.terminal import print_line
 from accelbench.present.terminal.watch import FleetWatch, node_line

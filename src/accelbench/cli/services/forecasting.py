@@ -26,7 +26,7 @@ from accelbench.run.plan.run_forecast import (
 
 if TYPE_CHECKING:
     from accelbench.core.run_options import RunSettings
-    from accelbench.judge.histories import EarlierTimes, TimesBeside
+    from accelbench.judge.older_runs import EarlierTimes, TimesBeside
     from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
@@ -83,7 +83,7 @@ def outlook(spec: PlannedRun, database: Database | None, *, fit: bool = True) ->
 def _forecast(spec: PlannedRun, database: Database | None, *, fit: bool) -> PlanForecast:
     if database is None or not database.begun:
         return PlanForecast()
-    from accelbench.judge.histories import earlier_times
+    from accelbench.judge.older_runs import earlier_times
     from accelbench.predict.answers import learned_from
     from accelbench.predict.stored_cases import stored_cases
     from accelbench.predict.stored_predictors import is_kept, predictors_of

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from accelbench.cli.services.opening import typed_command
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
-from accelbench.core.worth import reason_unusable, why_unusable
+from accelbench.core.usability import reason_unusable, why_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.judge.baselines import rows_of_runs
 from accelbench.judge.filters import catalogued, marks
-from accelbench.judge.histories import RERUN_OF
+from accelbench.judge.older_runs import RERUN_OF
 from accelbench.judge.regressions import BAD, Check, CheckedQuestion, Outcome
 from accelbench.measure.launch_verdicts import typical
 from accelbench.present.terminal.watch import watch_for

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.judge import stored_results
 from accelbench.present.terminal.terminal import complain
 from accelbench.store.schema import VIEWS

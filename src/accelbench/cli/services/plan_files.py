@@ -17,7 +17,7 @@ from accelbench.core.free_dimensions import combinations as size_combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import words
 from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.engines.shared.names import runtimes_named
 from accelbench.exchange.plan_document import PlanDocument, PlanEntry, read_plan, value_of
 from accelbench.exchange.plan_reading import SUFFIXES

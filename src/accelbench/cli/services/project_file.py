@@ -77,7 +77,7 @@ def defaults_of(command: str, app: typer.Typer) -> dict[str, Any]:
     file = project_file()
     if file is None or len(app.registered_commands) != 1:
         return {}
-    from accelbench.cli.arguments.declared_options import options_of
+    from accelbench.cli.arguments.run_spec_options import options_of
 
     whole, options = _read(file), {o.key: o for o in options_of(app) if _may_default(o)}
     values: dict[str, Any] = {}
@@ -103,7 +103,7 @@ def project_note(command: str, app: typer.Typer) -> list[str]:
     file = project_file()
     if file is None:
         return []
-    from accelbench.cli.arguments.declared_options import options_of
+    from accelbench.cli.arguments.run_spec_options import options_of
 
     names = {option.name: option.key for option in options_of(app)}
     whole = _read(file)
@@ -127,7 +127,7 @@ def _may_default(option: RunField) -> bool:
 
 
 def _refuse_unknown(whole: Record, commands: Mapping[str, tuple[str, str]]) -> None:
-    from accelbench.cli.arguments.declared_options import options_of
+    from accelbench.cli.arguments.run_spec_options import options_of
 
     app_of_run = import_module(commands["run"][0]).app
     of_run = [option.key for option in options_of(app_of_run) if _may_default(option)]

@@ -240,7 +240,7 @@ def of_interest(
     rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Results but those of runs that a check made for itself: they are no news of a series."""
-    from accelbench.judge.histories import is_of_a_check
+    from accelbench.judge.older_runs import is_of_a_check
 
     labels = {run: str(about.get("label") or "") for run, about in runs.items()}
     own = {run for run, label in labels.items() if is_of_a_check(label)}

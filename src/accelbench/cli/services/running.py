@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import typer
 
 from accelbench.cli.services.against import against_of, exit_code, held, other_of
-from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
 from accelbench.cli.services.opening import typed_command
+from accelbench.cli.services.run_request import AskedRun
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime

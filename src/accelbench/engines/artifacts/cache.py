@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelbench.core.errors import CaseError, UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.engines.artifacts.recipe import FILE, Manifest, all_versions, load
 from accelbench.engines.artifacts.workarounds import WORKAROUNDS
 from accelbench.store.files import default_folder

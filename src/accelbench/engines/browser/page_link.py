@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.engines.browser.process import BrowserProcess
 from accelbench.engines.browser.server import Server
 from accelbench.hardware.hostmemory import ProcessesMemory

@@ -27,7 +27,7 @@ from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import Spent, profiled
 from accelbench.core.protocols import DeviceMemory, Evidence, Job
 from accelbench.engines.artifacts.intermediate import told
-from accelbench.engines.openvino.engine import openvino
+from accelbench.engines.openvino.quiet_import import openvino
 from accelbench.engines.openvino.units import (
     AUTO,
     GPU,

@@ -9,7 +9,7 @@ from accelbench.core.devices import aliases
 from accelbench.core.errors import EXIT_ENVIRONMENT, SurroundingsError, UsageError, setting_up
 from accelbench.core.nouns import meant
 from accelbench.core.plugins import ENGINES, registered
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 
 #: What the guide means by both.
 BOTH = ("pytorch", "jax")

@@ -9,7 +9,7 @@ from typing import Any
 
 from accelbench.core.jsonc import DEEPEST, TOO_DEEP, Object
 from accelbench.core.ranges import COUNT, MEMORY_MB
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Family
 from accelbench.exchange.imports.records import MalformedError, Record, record, text_of
 from accelbench.exchange.imports.result_row import Source, imported

@@ -9,9 +9,9 @@ from typing import Any
 
 from accelbench.core.axes import columns
 from accelbench.core.errors import UsageError
-from accelbench.core.possible import OTHERS, impossible
+from accelbench.core.plausible_values import OTHERS, impossible
 from accelbench.core.precision import parse_precision
-from accelbench.core.visible import brief, in_quotes
+from accelbench.core.safe_text import brief, in_quotes
 from accelbench.exchange.guide_csv import FIGURES
 from accelbench.exchange.imports.records import Record, table_of
 from accelbench.exchange.imports.result_row import Source, imported

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.ranges import OPERATIONS
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports.records import MalformedError, Record, json_of, objects_in
 from accelbench.exchange.imports.result_row import Source, imported
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.precision import PRECISIONS, parse_precision
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports.records import Record, object_of
 from accelbench.exchange.imports.result_row import Source, imported
 

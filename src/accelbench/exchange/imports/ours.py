@@ -16,8 +16,8 @@ from accelbench.core.case import QUESTION
 from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RUN_FINISHED, RUN_STARTED, Fact
 from accelbench.core.jsonc import JsonError, loads
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.serial import case_from_json, device_from_json
-from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.records import (
     MalformedError,

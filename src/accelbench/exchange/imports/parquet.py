@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import canonical
-from accelbench.core.possible import describe_misfit
+from accelbench.core.plausible_values import describe_misfit
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.ours import NEEDED
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
+from accelbench.store.consistency_rules import limits_of
 from accelbench.store.contradictions import typed
-from accelbench.store.derived import limits_of
 from accelbench.store.duck import quoted, quoted_path
-from accelbench.store.possible import TYPES, rules
+from accelbench.store.plausible_values import TYPES, rules
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.possible import OTHERS
+from accelbench.core.plausible_values import OTHERS
 from accelbench.exchange.imports.records import Record, object_of, objects_in
 from accelbench.exchange.imports.result_row import Source, imported
 

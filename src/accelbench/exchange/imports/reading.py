@@ -14,8 +14,8 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
-from accelbench.core.possible import latest
-from accelbench.core.visible import in_quotes
+from accelbench.core.plausible_values import latest
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports import (
     aihub,
     benchmark_app,
@@ -46,8 +46,8 @@ from accelbench.exchange.imports.result_row import (
     split_records,
 )
 from accelbench.exchange.titles import RUN
+from accelbench.store.body_to_row import MisfitError, as_kind, spell_time
 from accelbench.store.duck import quoted
-from accelbench.store.fit import MisfitError, as_kind, spell_time
 from accelbench.store.merge_validation import ConflictError
 
 #: None is a line that is there and has no figure: it did not run.

@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, loads, parse
-from accelbench.core.possible import ABOVE_ZERO
+from accelbench.core.plausible_values import ABOVE_ZERO
 from accelbench.core.ranges import Range
-from accelbench.core.visible import brief, from_csv_cell, in_quotes, visible
-from accelbench.store.fit import MisfitError, as_kind
+from accelbench.core.safe_text import brief, from_csv_cell, in_quotes, visible
+from accelbench.store.body_to_row import MisfitError, as_kind
 
 #: What tables of others write where they have nothing.
 _NOTHING = frozenset({"", "nan", "none", "null", "n/a"})

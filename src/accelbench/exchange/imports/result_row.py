@@ -10,13 +10,13 @@ from typing import Any
 from accelbench.core.axes import columns
 from accelbench.core.columns import BY_NAME, SQL_TYPES
 from accelbench.core.identity import IDENTITY_VERSION, canonical, digest
-from accelbench.core.possible import OURS, contradiction, impossible
+from accelbench.core.plausible_values import OURS, contradiction, impossible
 from accelbench.core.ranges import TIME_MS
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status, Timing
 from accelbench.exchange.imports.records import Record
+from accelbench.store.body_to_row import MisfitError, as_kind
 from accelbench.store.contradictions import COLUMNS_OF_LIMITS, COLUMNS_READ, find_contradictions
-from accelbench.store.fit import MisfitError, as_kind
 
 _MOST_NS = int(TIME_MS.most * 1e6)
 

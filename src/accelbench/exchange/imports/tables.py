@@ -15,8 +15,8 @@ from accelbench.exchange.imports.ours import SAMPLES, Run, Table, about_ours
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.titles import RUN
+from accelbench.store.body_to_row import spell_time
 from accelbench.store.duck import quoted
-from accelbench.store.fit import spell_time
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION
-from accelbench.core.possible import OTHERS
+from accelbench.core.plausible_values import OTHERS
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
-from accelbench.store.derived import limits_of, row_rules
+from accelbench.store.consistency_rules import limits_of, row_rules
 from accelbench.store.duck import quoted
-from accelbench.store.possible import column_sql
+from accelbench.store.plausible_values import column_sql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.possible import OTHERS
+from accelbench.core.plausible_values import OTHERS
 from accelbench.core.ranges import OPERATIONS
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.exchange.imports.records import MalformedError, Record, table_of
 from accelbench.exchange.imports.result_row import Source, imported

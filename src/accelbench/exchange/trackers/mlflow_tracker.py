@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.exchange.trackers.tracked_result import TrackedResult
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.jsonc import loads
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.exchange.result_file import safe_name
 from accelbench.exchange.trackers.tracked_result import TrackedResult
 

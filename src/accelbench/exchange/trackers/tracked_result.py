@@ -16,9 +16,9 @@ from typing import Any
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import nameless
 from accelbench.core.nouns import UNKNOWN_MODEL
-from accelbench.core.visible import visible, without_homes
+from accelbench.core.safe_text import visible, without_homes
+from accelbench.core.usability import source_of
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import meant
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange.trackers.mlflow_tracker import write_mlflow
 from accelbench.exchange.trackers.tensorboard_tracker import write_tensorboard

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.exchange.trackers.tracked_result import TrackedResult
 
 if TYPE_CHECKING:

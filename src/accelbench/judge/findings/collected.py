@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.exchange.titles import title

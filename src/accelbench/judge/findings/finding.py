@@ -22,9 +22,9 @@ from accelbench.core.nouns import (
     listed,
 )
 from accelbench.core.rows import Row, number
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
+from accelbench.core.usability import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import Value
 from accelbench.judge.points import Point

@@ -9,9 +9,9 @@ from accelbench.core.columns import AccuracyMetric
 from accelbench.core.nouns import counted, digits
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row, number
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
+from accelbench.core.usability import QUALITY_SAID, mostly_failed, reasons_unusable
 from accelbench.core.vocabulary import Provenance, Quality
-from accelbench.core.worth import QUALITY_SAID, mostly_failed, reasons_unusable
 from accelbench.exchange.titles import title
 from accelbench.judge.accuracies import AccuracyCost, accuracy_against, cost_sentence
 from accelbench.judge.comparison import Compared

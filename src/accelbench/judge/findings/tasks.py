@@ -18,8 +18,8 @@ from accelbench.core.devices import devices_of
 from accelbench.core.nouns import digits
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import number
+from accelbench.core.usability import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Family, Mode, Provenance
-from accelbench.core.worth import source_of
 from accelbench.judge.accuracies import TaskAccuracy, accuracy_against, accuracy_among
 from accelbench.judge.comparison import unlike
 from accelbench.judge.costs import items_of, money

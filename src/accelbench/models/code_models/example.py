@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.code_models.loading import is_array
 from accelbench.models.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.models.file_models.kinds import FileRefusedError

@@ -19,7 +19,7 @@ from accelbench.core.jsonc import loads
 from accelbench.core.model import CodeKind, ModelCode
 from accelbench.core.nouns import meant
 from accelbench.core.processes import tell
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.code_models import example, loading
 from accelbench.models.code_models.loading import SUFFIX
 from accelbench.models.file_models.kinds import FileRefusedError

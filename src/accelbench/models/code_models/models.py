@@ -13,7 +13,7 @@ from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.model import CodeKind, InputSpec, ModelCode, ModelSpec, Training
 from accelbench.core.plugins import version_of
 from accelbench.core.processes import NoAnswerError, answers_of
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.models.code_models.loading import (
     LIVE_OBJECT,

@@ -17,7 +17,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from accelbench.core.errors import CaseError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.build import parameter_count
 from accelbench.models.code_models import example
 from accelbench.models.code_models.loading import LoadedCode

@@ -13,7 +13,7 @@ from accelbench.core import jsonc
 from accelbench.core.errors import CaseError, SurroundingsError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.run_options import JobSettings
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.find import cached_folder
 
 _IMAGES = frozenset([".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"])

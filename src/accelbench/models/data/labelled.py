@@ -18,7 +18,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.jsonc import NO_ARCHIVE
 from accelbench.core.model import InputSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.data.rows import NO_ARRAY, named_twice
 from accelbench.models.inputs import draw, input_shapes, tensors
 

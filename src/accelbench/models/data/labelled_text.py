@@ -18,7 +18,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec
 from accelbench.core.run_options import JobSettings
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.data.folder import folders_beside, numbered, read_beside
 from accelbench.models.data.labelled import chosen
 from accelbench.models.data.rows import need

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core import jsonc
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.model import ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.data.captions import Captions, Fed
 from accelbench.models.data.folder import Entry, Folder, classes_of
 from accelbench.models.data.rows import Saw, UnreadableError, contents, label_of, need, number

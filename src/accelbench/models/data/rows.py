@@ -22,7 +22,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedError, UsageError
 from accelbench.core.jsonc import NO_ARCHIVE
 from accelbench.core.model import InputSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.inputs import LARGEST_BYTES, make_inputs
 
 if TYPE_CHECKING:

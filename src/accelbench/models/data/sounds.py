@@ -21,7 +21,7 @@ from accelbench.core import jsonc
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.data.captions import Captions, Fed, letters, targets
 from accelbench.models.data.folder import Entry, Folder, classes_of
 from accelbench.models.data.pictures import CONFIG

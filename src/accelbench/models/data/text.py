@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.data.captions import Encoder, Fed, mask, padded, start_id
 from accelbench.models.data.folder import Entry, Folder, classes_of
 from accelbench.models.data.rows import Saw, UnreadableError, label_of, number, opened

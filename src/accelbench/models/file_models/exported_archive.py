@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.jsonc import NO_ARCHIVE, JsonError, loads
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.kinds import FileRefusedError
 
 SAVE_IT = "Write it with torch.export.save(torch.export.export(model, example), path)."

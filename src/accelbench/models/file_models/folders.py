@@ -14,7 +14,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.jsonc import read as read_json
 from accelbench.core.model import SENTENCE_ENCODER, ModelSpec
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import Family
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.find import cached_folder

@@ -14,7 +14,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.model import InputSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.kinds import FileRefusedError
 
 #: How a refusal of an input begins that a model does not have.

@@ -13,7 +13,7 @@ from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.model import FileFormat, FileOutput, InputSpec, ModelFile, ModelSpec
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.processes import NoAnswerError, answers_of
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.models.file_models.given_inputs import (
     BATCH,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.exported_archive import (
     FLOATS,
     ExportedArchive,

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 from onnx.external_data_helper import uses_external_data
 from onnx.reference import ReferenceEvaluator
 
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.onnx_file import opened
 from accelbench.models.graph_files.steps import (
     FileInput,

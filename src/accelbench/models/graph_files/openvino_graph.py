@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.openvino_file import ENDS, opened
 from accelbench.models.graph_files.steps import (
     FileInput,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.nouns import listed
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE, meaning
 
 

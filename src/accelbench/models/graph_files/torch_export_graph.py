@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.exported_archive import program_of
 from accelbench.models.graph_files.steps import (
     ACTIVATIONS,

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from accelbench.core.nouns import meant
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.code_models import loading
 from accelbench.models.file_models.kinds import FileRefusedError
 

@@ -11,7 +11,7 @@ from accelbench.core.calibration import ProbeFigure, TimedCollectives
 from accelbench.core.nouns import counted, figure, listed
 from accelbench.core.rows import number
 from accelbench.judge.points import FigureInterval, Point
-from accelbench.judge.ranks import RankFigures, StepParts, ranks_of, step_parts
+from accelbench.judge.process_spread import RankFigures, StepParts, ranks_of, step_parts
 from accelbench.measure.launch_verdicts import typical
 from accelbench.present.charts import axes, words
 from accelbench.present.charts.chart import ChartBody, Subject

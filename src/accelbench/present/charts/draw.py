@@ -18,7 +18,7 @@ from typing import Any
 
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.rows import Row
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.present.charts.axes import PAPER, Spec
 from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.font_metrics import FONT, fitted

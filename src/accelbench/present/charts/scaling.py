@@ -11,8 +11,8 @@ from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
 from accelbench.core.rows import number, record
 from accelbench.judge.points import FigureInterval, Point
+from accelbench.judge.process_spread import ranks_of
 from accelbench.judge.questions import Key, values
-from accelbench.judge.ranks import ranks_of
 from accelbench.present.charts import axes, marks
 from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.words import emulated, safe, told

@@ -14,7 +14,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside, engine_packages
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.judge.points import Point
 from accelbench.judge.questions import DESCRIBING, SHAPES

@@ -18,7 +18,7 @@ from accelbench.core.vocabulary import Quality
 from accelbench.judge import speed_ups
 from accelbench.judge.baselines import COLUMNS
 from accelbench.judge.comparison import Compared
-from accelbench.judge.histories import histories_of
+from accelbench.judge.older_runs import histories_of
 from accelbench.judge.questions import AXES, ComparisonAxis, Key
 from accelbench.judge.ratios import SAMPLES
 from accelbench.judge.stored_results import rows_of

@@ -22,12 +22,12 @@ from accelbench.core.figures import is_too_wide, statistic_of
 from accelbench.core.nouns import NOT_KNOWN, counted, digits
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, text
-from accelbench.core.worth import COMPARABLE, why_unusable
+from accelbench.core.usability import COMPARABLE, why_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import measurement_of
 from accelbench.judge import comparison
 from accelbench.judge.accuracies import TaskAccuracy, accuracy_among
-from accelbench.judge.histories import histories_of
+from accelbench.judge.older_runs import histories_of
 from accelbench.judge.ratios import SAMPLES, Faster, Ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import Side, side_of

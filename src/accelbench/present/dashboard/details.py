@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.core.usability import COMPARABLE_SQL
 from accelbench.judge.filters import marks
-from accelbench.judge.histories import OF_NO_CHECK_SQL
 from accelbench.judge.history import Series
+from accelbench.judge.older_runs import OF_NO_CHECK_SQL
 from accelbench.judge.stored_results import rows_of
 from accelbench.judge.verdicts import METRICS, Metric
 from accelbench.measure.launch_verdicts import LEAST_EFFECT

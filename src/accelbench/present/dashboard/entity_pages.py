@@ -15,10 +15,10 @@ from accelbench.core.errors import UsageError
 from accelbench.core.nouns import reference_words
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row, number, text
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.judge.calibrations import calibrations
 from accelbench.judge.comparison import Compared, doubtful
-from accelbench.judge.histories import histories_of
+from accelbench.judge.older_runs import histories_of
 from accelbench.judge.speed_ups import other_versions, verdict
 from accelbench.judge.summary import fastest_lines
 from accelbench.present.charts import CHARTS

@@ -9,7 +9,7 @@ from math import ceil, floor, isfinite, log10
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import NO_DATA, counted
 from accelbench.core.rows import Row, number
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.present.charts.axes import ChartAxis, axis, decades, far
 from accelbench.present.charts.chart import ChartLabel, Picture
 from accelbench.present.charts.spread import MOST_GROUPS, SpreadGroup, spread_picture

@@ -22,7 +22,7 @@ from accelbench.judge.costs import with_costs
 from accelbench.judge.findings.collected import NOTHING, Findings, findings_of
 from accelbench.judge.findings.finding import FindingKind, StoreFinding, check_or_why
 from accelbench.judge.findings.precisions import WHY, describe_unsteady, why_unsteady
-from accelbench.judge.histories import histories_on
+from accelbench.judge.older_runs import histories_on
 from accelbench.judge.points import Point, points
 from accelbench.judge.stored_results import rows_of
 from accelbench.present.chart_data import CHART_COLUMNS

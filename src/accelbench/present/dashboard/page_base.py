@@ -15,10 +15,10 @@ from accelbench.core.device_facts import MOST_OF_PEAK
 from accelbench.core.devices import cards
 from accelbench.core.figures import name_of
 from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
+from accelbench.core.usability import QUALITY_SAID, reason_unusable
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.core.worth import QUALITY_SAID, reason_unusable
 from accelbench.hardware.common import colour_of
-from accelbench.judge.matrices import LocalPlatforms
+from accelbench.judge.machine_matrix import LocalPlatforms
 from accelbench.present.charts.chart import Chart, Picture
 from accelbench.present.charts.palette import DARK, LIGHT, Look
 from accelbench.present.dashboard import cells, page_query, words

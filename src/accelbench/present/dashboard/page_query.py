@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.present.charts.words import safe
 from accelbench.present.texts import catalogue
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from accelbench.core.rows import Row
-from accelbench.core.visible import csv_cell
+from accelbench.core.safe_text import csv_cell
 from accelbench.evidence.launches import with_reported_outputs
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.axes import DIM
@@ -26,7 +26,7 @@ from accelbench.present.dashboard.pictures import MOST_CELLS, chart_of
 from accelbench.present.dashboard.results_page import cell_named
 from accelbench.present.dashboard.snapshot import Snapshot
 from accelbench.present.pages.rendering import rendered
-from accelbench.store.fit import step_samples
+from accelbench.store.body_to_row import step_samples
 
 #: Lines that are sent at once, and models that a store of thousands lists.
 _LINES, _MOST_LISTED = 2000, 16

@@ -13,7 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
 from accelbench.exchange.prices import Prices
 from accelbench.judge.costs import with_costs
-from accelbench.judge.matrices import LocalPlatforms
+from accelbench.judge.machine_matrix import LocalPlatforms
 from accelbench.judge.points import points
 from accelbench.present.chart_data import collectives_of, matrix_of, roofs_of
 from accelbench.present.charts import CHARTS
@@ -30,8 +30,8 @@ from accelbench.present.dashboard.history_changes import (
 )
 from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.snapshot import Snapshot
+from accelbench.store.body_to_row import step_samples
 from accelbench.store.database import Database
-from accelbench.store.fit import step_samples
 
 if TYPE_CHECKING:
     from accelbench.judge.history import Series

@@ -27,7 +27,7 @@ from accelbench.core import processes
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, AccelbenchError, UsageError
 from accelbench.core.figures import kind_of_unit
 from accelbench.core.nouns import counted, figure
-from accelbench.core.visible import in_quotes, visible_lines
+from accelbench.core.safe_text import in_quotes, visible_lines
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.judge.costs import money
 from accelbench.judge.filters import in_catalogue, model_words

@@ -18,10 +18,10 @@ from accelbench.core.precision import not_exact
 from accelbench.core.rows import number, text, texts
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import with_reported_outputs
-from accelbench.judge.matrices import matrix_on
+from accelbench.judge.machine_matrix import matrix_on
 from accelbench.judge.matrix import RULE
+from accelbench.judge.process_spread import ranks_of
 from accelbench.judge.questions import AXES, ComparisonAxis
-from accelbench.judge.ranks import ranks_of
 from accelbench.judge.warned import warned
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.spread import MOST_LAUNCHES

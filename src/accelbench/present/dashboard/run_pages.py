@@ -16,7 +16,7 @@ from starlette.responses import Response
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Json, Row, record
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.judge.baselines import ALLOWED, BaselineQuery, baseline_of_run
 from accelbench.judge.regressions import Check, Outcome

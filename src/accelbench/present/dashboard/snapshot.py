@@ -18,19 +18,26 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
-from accelbench.core import worth
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.rows import Json, Row
+from accelbench.core.usability import (
+    COMPARABLE,
+    FAILED,
+    LAUNCHED,
+    OF_WORTH,
+    THIS_ARM_SQL,
+    UNUSABLE_REASON,
+)
 from accelbench.evidence.launches import VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_in
 from accelbench.judge import costs
 from accelbench.judge.costs import unmatched_prices
-from accelbench.judge.histories import is_of_a_check
 from accelbench.judge.machines import Machine, machine_of
+from accelbench.judge.older_runs import is_of_a_check
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.sides import PER_MILLION, Side
 from accelbench.judge.verdicts import METRICS
@@ -61,11 +68,18 @@ _OF_A_CELL = (
         "reason",
         "throughput_unit",
         *OF_A_STEP,
-        worth.LAUNCHED,
+        LAUNCHED,
     ),
     *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
-    *("energy_per_item_joules", "verification_error", "ttft_ms", "tpot_ms", "flops", worth.FAILED),
-    *("implausible_rate", worth.UNUSABLE_REASON),
+    *(
+        "energy_per_item_joules",
+        "verification_error",
+        "ttft_ms",
+        "tpot_ms",
+        "flops",
+        FAILED,
+    ),
+    *("implausible_rate", UNUSABLE_REASON),
 )
 _IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
 _IDENTITY_TEXT = column_list(_IDENTITY, "coalesce({0}::VARCHAR, '')")
@@ -81,7 +95,7 @@ _FEW_RUNS = 500
 
 def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     """Return every cell of a store that has a table `ran` of each run's machine."""
-    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *worth.OF_WORTH)
+    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *OF_WORTH)
     current = configurations_sql(_IDENTITY, f"({_launches(needed)})")
     con.execute(
         f"CREATE TEMP TABLE newest AS SELECT {column_list(_IDENTITY, '{0} AS new_{0}')},"  # noqa: S608
@@ -104,7 +118,7 @@ def _launches(columns: Iterable[str], where: str = "") -> str:
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series
     FROM launches LEFT JOIN ran USING (run_id)
     WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
-        AND {worth.THIS_ARM_SQL} {where}"""  # noqa: S608 — our words
+        AND {THIS_ARM_SQL} {where}"""  # noqa: S608 — our words
 
 
 def _of_runs(runs: Sequence[str | None]) -> str:
@@ -125,7 +139,7 @@ def _cells(runs: Sequence[str | None]) -> str:
     same = " AND ".join(
         f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_key")
     )
-    kinds = ", ".join(repr(kind.value) for kind in worth.COMPARABLE)
+    kinds = ", ".join(repr(kind.value) for kind in COMPARABLE)
     shared = (*_SHARED, *OF_AN_INTERVAL, "case_id")
     return f"""
 WITH cell AS (
@@ -133,7 +147,7 @@ WITH cell AS (
         arg_min(result_id, row(started_at, launch, result_id)) AS of_result,
         first(set_aside) AS set_aside, count(*) FILTER ({_LEFT_OUT}) AS left_out,
         {quality_sql()} AS quality,
-        list(DISTINCT {worth.UNUSABLE_REASON} ORDER BY {worth.UNUSABLE_REASON})
+        list(DISTINCT {UNUSABLE_REASON} ORDER BY {UNUSABLE_REASON})
             FILTER (answered AND NOT times_usable) AS why_unusable,
         coalesce(any_value(throughput_unit) FILTER ({_TIMED} AND throughput > 0),
             any_value(throughput_unit)) AS throughput_unit,
@@ -141,8 +155,8 @@ WITH cell AS (
         CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END AS reason,
         CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
             ELSE arg_max(status, started_at) END AS status,
-        bool_or(wrong) AS wrong, greatest(count(*), coalesce(max({worth.LAUNCHED}), 0)) AS launches,
-        coalesce(max({worth.FAILED}), 0) AS failed, count(*) FILTER (status = 'ok') AS answered,
+        bool_or(wrong) AS wrong, greatest(count(*), coalesce(max({LAUNCHED}), 0)) AS launches,
+        coalesce(max({FAILED}), 0) AS failed, count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count)::BIGINT AS samples, {_steps()},
         {_in_order("latency_mean_ms")} AS means, {_in_order("rate")} AS rates,
         {typical_sql("rate", _TIMED)} AS throughput,

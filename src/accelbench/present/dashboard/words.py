@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from markupsafe import Markup, escape
 
-from accelbench.core import worth
+from accelbench.core import usability
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import ends_text
@@ -79,16 +79,16 @@ def unit(row: Row) -> str:
 def why_not(cell: Row) -> str:
     """Return why a cell's times are unusable."""
     reasons = cell["why_unusable"]
-    if isinstance(reasons, list) and worth.UnusableReason.MOST_LAUNCHES_FAILED in reasons:
-        return worth.launches_failed(
-            [{worth.FAILED: cell["failed"], worth.LAUNCHED: cell["launches"]}]
+    if isinstance(reasons, list) and usability.UnusableReason.MOST_LAUNCHES_FAILED in reasons:
+        return usability.launches_failed(
+            [{usability.FAILED: cell["failed"], usability.LAUNCHED: cell["launches"]}]
         )
-    return worth.reason_texts(reasons)
+    return usability.reason_texts(reasons)
 
 
 def explain_cell(cell: Row) -> str:
     """Return why a cell's times are unusable, with the calculation of an implausible rate."""
-    return worth.add_calculation(why_not(cell), cell)
+    return usability.add_calculation(why_not(cell), cell)
 
 
 def ends(low: float | None, high: float | None) -> str:
@@ -104,7 +104,7 @@ def ratio_ends(ratio: Ratio) -> str:
 def tails(row: Row) -> str:
     """Return p90, p95 and p99 of a launch, with ~ if they are rough."""
     names = (f"latency_{name}_ms" for name in ("p90", "p95", "p99"))
-    return " · ".join(worth.percentile_text(row, name, figure) for name in names)
+    return " · ".join(usability.percentile_text(row, name, figure) for name in names)
 
 
 def seen(name: object) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 
 if TYPE_CHECKING:
     import jinja2

@@ -32,7 +32,7 @@ from accelbench import __version__
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.engines.browser.assets import Package, fetch
 from accelbench.hardware.common import colour_of
 from accelbench.judge.costs import money

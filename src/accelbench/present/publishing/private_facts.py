@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
-from accelbench.core.visible import without_homes
+from accelbench.core.safe_text import without_homes
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
 

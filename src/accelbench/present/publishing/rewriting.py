@@ -16,7 +16,7 @@ from enum import Enum
 from html.parser import HTMLParser
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.present.dashboard.page_query import exactly_named
 
 #: What the table of results in the browser understands; it asks nobody else.

@@ -24,7 +24,7 @@ from rich.style import StyleType
 from rich.table import Column, Table
 from rich.text import Text
 
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.present.terminal.terminal import unguarded
 
 #: Where a name may be broken: bert-|base, distilbert_|base, pytorch/|cpu, openvino:|cpu, hint=|1,

@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.present.document import (
     Block,
     ChartBlock,

@@ -10,7 +10,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.devices import short_of
 from accelbench.core.figures import ends_text
 from accelbench.core.nouns import NO_DATA, figure
-from accelbench.core.visible import visible
+from accelbench.core.safe_text import visible
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_line

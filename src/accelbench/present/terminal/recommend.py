@@ -9,8 +9,8 @@ from typing import Any
 from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, interval_text, name_of
 from accelbench.core.nouns import counted, figure
+from accelbench.core.usability import launches_failed
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import launches_failed
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.predict.cases import poor_notes
 from accelbench.present.document import Document, DocumentSection, Notes, Table, columns

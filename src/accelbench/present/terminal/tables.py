@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from accelbench.core.nouns import NO_DATA
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.safe_text import in_quotes, visible
 from accelbench.present.document import Document, DocumentSection, Facts, Table, columns
-from accelbench.store.fit import spell_time
+from accelbench.store.body_to_row import spell_time
 
 #: A table with more columns is not read as one: shown a value a line instead.
 _MOST_COLUMNS = 8

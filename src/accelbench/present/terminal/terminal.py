@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.core.visible import visible, visible_lines
+from accelbench.core.safe_text import visible, visible_lines
 
 
 def print_line(text: str = "", stream: IO[str] | None = None) -> None:

@@ -17,8 +17,8 @@ from accelbench.core.columns import step_ms
 from accelbench.core.figures import interval_text
 from accelbench.core.nouns import counted, figure
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.visible import visible
-from accelbench.core.worth import simulation_of
+from accelbench.core.safe_text import visible
+from accelbench.core.usability import simulation_of
 from accelbench.fleet.fleet_nodes import FleetNode, differences, shared_machines
 from accelbench.present.terminal import words
 from accelbench.present.terminal.terminal import print_line, unguarded

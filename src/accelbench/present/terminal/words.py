@@ -12,8 +12,8 @@ from accelbench.core.devices import sharing
 from accelbench.core.figures import Statistic, interval_text
 from accelbench.core.nouns import figure, listed
 from accelbench.core.rows import Row
-from accelbench.core.visible import visible
-from accelbench.core.worth import THIS_ARM, simulation_of
+from accelbench.core.safe_text import visible
+from accelbench.core.usability import THIS_ARM, simulation_of
 from accelbench.judge.ratios import mean_beside
 
 #: Machines that are named; a lake may hold results of hundreds.

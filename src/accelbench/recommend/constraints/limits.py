@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import name_of
 from accelbench.core.precision import MOST_ERROR, error_of, is_exact, why_inexact
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.recommend import validation
 from accelbench.recommend.estimated_figures import MEASURED, Bounds
 from accelbench.recommend.evidence.cells import counted, rounded

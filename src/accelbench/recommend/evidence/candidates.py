@@ -12,9 +12,9 @@ from accelbench.core.errors import UsageError
 from accelbench.core.nouns import batch_text
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
+from accelbench.core.usability import explain_unusable
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.core.worth import explain_unusable
 from accelbench.predict.questions import devices_called, several_called
 from accelbench.recommend import validation
 from accelbench.recommend.config import BROWSERS, DEPLOYMENTS

@@ -19,7 +19,7 @@ from accelbench.core.case import Option as Setting
 from accelbench.core.devices import cards, default_precision, devices_in
 from accelbench.core.figures import MEANS, Statistic, ends_document, kind_of_unit
 from accelbench.core.nouns import listed
-from accelbench.core.possible import belongs
+from accelbench.core.plausible_values import belongs
 from accelbench.core.precision import is_exact
 from accelbench.core.protocols import RuntimeInfo
 from accelbench.core.rows import ResultRow, Row

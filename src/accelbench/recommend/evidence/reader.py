@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from accelbench.core.errors import AccelbenchError, StoreError
 from accelbench.core.vocabulary import Provenance
 from accelbench.judge.filters import marks
-from accelbench.judge.histories import histories_of
 from accelbench.judge.machines import Machine, chosen, machines_of
+from accelbench.judge.older_runs import histories_of
 from accelbench.judge.run_noise import Histories
 from accelbench.recommend import validation
 from accelbench.recommend.config import Config, defaults, over_defaults, plain_name, read

@@ -18,15 +18,15 @@ from accelbench.core.figures import (
     Statistic,
     kind_sql,
 )
-from accelbench.core.possible import belongs
+from accelbench.core.plausible_values import belongs
 from accelbench.core.rows import Row
+from accelbench.core.usability import COMPARABLE_SQL, FAILED, LAUNCHED, OF_WORTH, UNUSABLE_REASON
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
-from accelbench.core.worth import COMPARABLE_SQL, FAILED, LAUNCHED, OF_WORTH, UNUSABLE_REASON
 from accelbench.evidence.launches import LAUNCH_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.attempts import FEWEST, KNOWN
-from accelbench.judge.histories import OF_NO_CHECK_SQL
 from accelbench.judge.matrix import NEAR_BEST
+from accelbench.judge.older_runs import OF_NO_CHECK_SQL
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.verdicts import METRICS
@@ -38,8 +38,8 @@ from accelbench.recommend.evidence.cells import (
     Tried,
     engine_sql,
 )
+from accelbench.store.body_to_row import spell_time
 from accelbench.store.duck import column_list
-from accelbench.store.fit import spell_time
 
 
 def _text(names: Iterable[str]) -> str:

@@ -29,8 +29,8 @@ from accelbench.core.identity import digest, plain
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.run_options import RunSettings
+from accelbench.core.safe_text import visible_lines, without_homes
 from accelbench.core.serial import case_from_json, case_to_json, device_from_json, device_to_json
-from accelbench.core.visible import visible_lines, without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.models.file_models.unchanged import as_here

@@ -16,7 +16,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Inventory, Runtime
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.expand import plan_for
 from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined, unused

@@ -31,7 +31,7 @@ from accelbench.core.free_dimensions import OPTION, names_in, sizes_in, text_of
 from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE

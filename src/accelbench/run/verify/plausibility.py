@@ -15,7 +15,7 @@ from typing import Any
 from accelbench.core.case import Case
 from accelbench.core.columns import BY_NAME, step_ms
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.possible import STEP
+from accelbench.core.plausible_values import STEP
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
 from accelbench.core.ranges import (

@@ -26,7 +26,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.model import FileFormat
 from accelbench.core.precision import COMPUTED_AS_ASKED, is_type_of
 from accelbench.core.protocols import Evidence
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode, PrecisionWord
 from accelbench.run.messages import (
     BAD_EVIDENCE,

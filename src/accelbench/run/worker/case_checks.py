@@ -40,8 +40,8 @@ from accelbench.core.clock import Clock
 from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterReading
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Job, Session
+from accelbench.core.usability import MOST_WAITING, NOT_USED
 from accelbench.core.vocabulary import Mode, Quality, Timing
-from accelbench.core.worth import MOST_WAITING, NOT_USED
 from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.hardware.common import NotAvailable, is_processor
 from accelbench.hardware.detect import detect

@@ -21,12 +21,12 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.visible import in_quotes
+from accelbench.core.safe_text import in_quotes
 from accelbench.models.code_models.example import batch_of
 from accelbench.models.code_models.loading import EXAMPLE, LIVE_OBJECT, SUFFIX, is_owners
 
 #: What makes the object again: run in each worker, as any code of its owner's.
-_SOURCE = Path(__file__).with_suffix(".py.txt").read_text(encoding="utf-8")
+_SOURCE = Path(__file__).with_name("live_object_template.py.txt").read_text(encoding="utf-8")
 
 
 def written(subject: Any, inputs: Any, folder: Path) -> str:

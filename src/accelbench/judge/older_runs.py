@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.figures import STEP_SQL
 from accelbench.core.rows import Row, number, text
+from accelbench.core.usability import ANSWERED_SQL, COMPARABLE_SQL
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
-from accelbench.core.worth import ANSWERED_SQL, COMPARABLE_SQL
 from accelbench.judge.comparability import parted
 from accelbench.judge.machines import Machine, machines_of
 from accelbench.judge.run_noise import OLDER_RUNS, Histories, Run, alike, of_runs
 from accelbench.judge.verdicts import METRICS, UNIT_SQL
-from accelbench.measure.runs import MOST_NEIGHBOURS
+from accelbench.measure.run_to_run_noise import MOST_NEIGHBOURS
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

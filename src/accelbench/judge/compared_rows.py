@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accelbench.judge.histories import histories_on
+from accelbench.judge.older_runs import histories_on
 from accelbench.judge.run_names import runs_meant
 from accelbench.judge.stored_results import on_one_machine, rows_of
 

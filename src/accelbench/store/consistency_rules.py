@@ -16,7 +16,7 @@ from accelbench.core.case import QUESTION
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.device_facts import facts_of
 from accelbench.core.identity import IDENTITY_VERSION
-from accelbench.core.possible import STEP
+from accelbench.core.plausible_values import STEP
 from accelbench.core.ranges import (
     ACCELERATOR_OPERATIONS,
     BYTES_READ,
@@ -24,14 +24,14 @@ from accelbench.core.ranges import (
     PHASE_TIMES,
     POWER_EACH_W,
 )
-from accelbench.core.vocabulary import Check, Family, Quality, Status, Verification
-from accelbench.core.worth import (
+from accelbench.core.usability import (
     FEWEST_JUDGED,
     MOST_WAITING,
     UNUSABLE_WIDTH,
     WIDTH_COLUMNS,
     wide_sql,
 )
+from accelbench.core.vocabulary import Check, Family, Quality, Status, Verification
 from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ def _losses(has: There) -> Iterator[Rule]:
 
 def _own_rates(has: There) -> Iterator[Rule]:
     """Yield the rules of rates, which are computed from the stored mean."""
-    from accelbench.core.possible import ITEMS
+    from accelbench.core.plausible_values import ITEMS
 
     needed = ("latency_mean_ms", "throughput_unit", "world_size", "batch_size", "new_tokens")
     if not all(map(has, (*needed, "audio_seconds"))):

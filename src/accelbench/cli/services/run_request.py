@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from accelbench.cli.arguments import resolved_values
-from accelbench.cli.arguments.declared_options import defaults
 from accelbench.cli.arguments.resolved_values import (
     WITH_RESUME,
     Typed,
@@ -21,6 +20,7 @@ from accelbench.cli.arguments.resolved_values import (
     spec_of,
     with_block,
 )
+from accelbench.cli.arguments.run_spec_options import defaults
 from accelbench.cli.services.plan_files import (
     MODELS,
     PlannedBlocks,

@@ -1,6 +1,6 @@
 """What a result can be: known words, possible values that agree, and the scope of each reason.
 
-The rules are values, applied to a row here; `store/possible.py` applies them to a whole table.
+The rules are values, applied to a row here; `store/plausible_values.py` applies them to a table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.devices import cards
 from accelbench.core.plugins import own_runtimes
 from accelbench.core.precision import PRECISIONS
-from accelbench.core.visible import brief, in_quotes
+from accelbench.core.safe_text import brief, in_quotes
 from accelbench.core.vocabulary import Belongs, Provenance, Status, Verification
 
 _OF: Mapping[Belongs, str] = {

@@ -1,12 +1,11 @@
-"""The rules of `core/possible.py` for a whole table: a condition, and what is wrong otherwise."""
+"""The rules of `core/plausible_values.py` for a table: conditions, and what is wrong otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from accelbench.core.columns import BY_NAME, Kind
-from accelbench.core.plugins import own_runtimes
-from accelbench.core.possible import (
+from accelbench.core.plausible_values import (
     DEVICE_TIME,
     EARLIEST,
     ITEMS,
@@ -30,11 +29,12 @@ from accelbench.core.possible import (
     known_reasons,
     latest,
 )
+from accelbench.core.plugins import own_runtimes
 from accelbench.core.ranges import Range
 from accelbench.core.vocabulary import Provenance, Status, Verification
-from accelbench.store.derived import Limits, Rule, There, row_rules
+from accelbench.store.body_to_row import spell_time
+from accelbench.store.consistency_rules import Limits, Rule, There, row_rules
 from accelbench.store.duck import quoted
-from accelbench.store.fit import spell_time
 
 #: What DuckDB calls the types that a column of ours may have in a file.
 TYPES: Mapping[Kind, tuple[str, ...]] = {
