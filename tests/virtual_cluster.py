@@ -17,7 +17,7 @@ from accelbench.core.case import Case
 from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED, part_id
 from accelbench.core.identity import digest
 from accelbench.core.serial import case_from_json
-from accelbench.core.usability import THIS_ARM
+from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.fleet.dispatch import Need
 from accelbench.fleet.fleet_nodes import (
     ClusterEvent,

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from stored_rows import store
 
-from accelbench.core.usability import REASON_TEXTS, UnusableReason
+from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 from accelbench.judge.verdicts import METRICS
 from accelbench.measure.launch_verdicts import interval_of, typical
 from accelbench.present.terminal.history import spark

@@ -7,7 +7,7 @@ from typing import Any
 
 from stored_rows import store
 
-from accelbench.core.usability import REASON_TEXTS, UnusableReason
+from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 
 DB = "accelbench.duckdb"
 

@@ -35,11 +35,11 @@ def predict(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def measured(*models: str) -> None:
-    """A database here with batches 1, 4 and 16 of graph_file_models."""
+    """A database here with batches 1, 4 and 16 of models."""
     rows = [
         {"model": model, "batch_size": batch, "latency_p50_ms": 4.0 * number + batch,
          "series_key": f"{model} {batch}"}
-        for number, model in enumerate(graph_file_models, start=1) for batch in (1, 4, 16)
+        for number, model in enumerate(models, start=1) for batch in (1, 4, 16)
     ]  # fmt: skip
     store(Path("accelbench.duckdb"), *rows)
 

@@ -2,7 +2,7 @@
 
 import io
 
-from accelbench.core.usability import QUALITY_SAID
+from accelbench.core.unusable_reasons import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
 from accelbench.present.terminal.summary import print_summary
 

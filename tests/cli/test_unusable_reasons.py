@@ -7,7 +7,12 @@ from stored_rows import store
 
 from accelbench.cli.commands import compare, matrix
 from accelbench.core.errors import EXIT_CANNOT_TELL
-from accelbench.core.usability import REASON_COLUMNS, REASON_TEXTS, UnusableReason, reasons_unusable
+from accelbench.core.unusable_reasons import (
+    REASON_COLUMNS,
+    REASON_TEXTS,
+    UnusableReason,
+    reasons_unusable,
+)
 from accelbench.evidence.launches import launches_of
 from accelbench.judge import baselines
 

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from accelbench.core.columns import BY_NAME, SQL_TYPES
-from accelbench.core.usability import (
+from accelbench.core.unusable_reasons import (
     FAILED,
     LAUNCHED,
     UNUSABLE_REASON,

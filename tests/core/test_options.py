@@ -2,8 +2,8 @@
 
 import pytest
 
-from accelbench.core.engine_options import RuntimeOption, Setting, meant, on_purpose, written
 from accelbench.core.errors import UsageError
+from accelbench.core.option_types import RuntimeOption, Setting, meant, on_purpose, written
 
 DECLARED = (
     RuntimeOption("hint", "what for", choices=("latency", "throughput"), default="latency"),

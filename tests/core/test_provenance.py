@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench.core.usability import simulation_of
+from accelbench.core.unusable_reasons import simulation_of
 from accelbench.core.vocabulary import Provenance
 from accelbench.evidence.launches import launches_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 from accelbench.core.figures import interval_text
-from accelbench.core.usability import percentile_text, rough_column
+from accelbench.core.unusable_reasons import percentile_text, rough_column
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import measured_together, measurement_of
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hardware_records import AMD_GUEST, XEON_V2, RecordedFiles
 
-from accelbench.core.usability import NOT_USED
+from accelbench.core.unusable_reasons import NOT_USED
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.limits import ResourceLimits
 from accelbench.hardware.machine import (

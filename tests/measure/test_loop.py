@@ -10,7 +10,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Job
-from accelbench.core.usability import NOT_USED
+from accelbench.core.unusable_reasons import NOT_USED
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.engines.scripted import ScriptedSession, VirtualClock
 from accelbench.measure.block_validation import side_passes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
-from accelbench.core.usability import REASON_TEXTS, UnusableReason
+from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 from accelbench.recommend.selector import HardwareSelector
 
 NO_USE = {"quality": "unusable", "memory_peak_mb": 38.9, "latency_p50_ms": 12.0}

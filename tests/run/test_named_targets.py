@@ -3,7 +3,7 @@
 import pytest
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.usability import SIMULATION
+from accelbench.core.unusable_reasons import SIMULATION
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.plan.request import Request
 from accelbench.run.plan.targets import (

@@ -11,7 +11,7 @@ import pytest
 from bodies import body
 
 from accelbench.core.device_facts import bits_of, documented_peak
-from accelbench.core.usability import REASON_TEXTS, UnusableReason, reason_unusable
+from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason, reason_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.recommend.evidence.reader import EvidenceStore

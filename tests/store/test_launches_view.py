@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.usability import UnusableReason
+from accelbench.core.unusable_reasons import UnusableReason
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
 

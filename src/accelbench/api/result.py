@@ -21,7 +21,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, counted, four_digits, meant
 from accelbench.core.safe_text import in_quotes, visible
-from accelbench.core.usability import source_of
+from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.exchange.titles import title
 from accelbench.store.body_to_row import step_ms

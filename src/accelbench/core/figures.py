@@ -25,7 +25,7 @@ from typing import Any
 from accelbench.core.columns import step_ms
 from accelbench.core.nouns import NOT_KNOWN, counted
 from accelbench.core.rows import Row, number, text
-from accelbench.core.usability import REASON_COLUMNS, rough_column
+from accelbench.core.unusable_reasons import REASON_COLUMNS, rough_column
 
 #: The unit of a rate whose source names none, and of rates that are of several kinds of items.
 ITEMS = "items/s"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.identity import digest
 from accelbench.core.model import FileFormat
+from accelbench.core.option_types import RuntimeOption
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Belongs, Provenance, Timing
 

@@ -37,8 +37,8 @@ from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.option_types import RuntimeOption
 from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.core.protocols import (
     SUPPORTED,

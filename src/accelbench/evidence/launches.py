@@ -20,34 +20,86 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.columns import ASKED, BY_NAME, SQL_TYPES
+from accelbench.core.columns import ASKED, BY_NAME, SQL_TYPES, STEP_MS
 from accelbench.core.identity import canonical, plain
 from accelbench.core.rows import Row, record
-from accelbench.core.usability import (
-    ANSWERED_SQL,
-    COMPARABLE_SQL,
-    DECISIVE_SQL,
+from accelbench.core.unusable_reasons import (
+    COMPARABLE,
     FAILED,
+    IMPORT,
     LAUNCHED,
     MOST_UNACCOUNTED,
     MOST_WAITING,
     MOSTLY_FAILED,
-    OF_IMPORT_SQL,
-    OF_WORTH,
     REASON_COLUMNS,
     REPORTED_VERIFICATION,
-    SETTLED_SQL,
-    THIS_ARM_SQL,
+    THIS_ARM,
     UNUSABLE_REASON,
-    USABLE_SQL,
-    WRONG_SQL,
+    UNUSABLE_WIDTH,
     UnusableReason,
-    wide_sql,
 )
 from accelbench.core.vocabulary import Provenance, Quality, Status
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+THIS_ARM_SQL = f"coalesce(arm, '') IN ('', '{THIS_ARM}')"
+COMPARABLE_SQL = (
+    f"provenance IN ({', '.join(repr(source.value) for source in COMPARABLE)}) AND {THIS_ARM_SQL}"
+)
+#: A row of benchmark_results is of an imported table.
+OF_IMPORT_SQL = f"starts_with(coalesce(run_id, ''), '{IMPORT}')"
+#: The times of a row may decide anything; they may, if no quality is known.
+USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
+#: What sampling ends at: half of an interval, as a part of the figure, and how many independent
+#: samples have to carry one that is believed to be so narrow. Of five it is from the fastest
+#: to the slowest, and five that happen to be alike say nothing of the sixth.
+_NARROW, _KNOWN = 0.01, 20.0
+_FAIRLY_NARROW = 0.05
+
+
+def wide_sql(slack: float = 0.0) -> str:
+    """Return SQL for whether the interval of a row is too wide; never NULL.
+
+    `slack` is the share by which the limit may be exceeded: a file may be in single precision.
+    """
+    limit = UNUSABLE_WIDTH * (1.0 + slack)
+    return (
+        "coalesce((latency_ci_high_ms - latency_ci_low_ms) / 2.0"
+        f" > {limit} * coalesce(latency_p50_ms, latency_mean_ms), false)"
+    )
+
+
+def _within_sql(share: float) -> str:
+    """Return SQL for whether enough independent samples carry an interval of ± this share."""
+    step = ", ".join(f"nullif({name}, 0)" for name in STEP_MS)
+    return (
+        "(coalesce(latency_ci_high_ms - latency_ci_low_ms"
+        f" <= {2.0 * share} * coalesce({step}), false)"
+        f" AND coalesce(effective_sample_count, 0) >= {_KNOWN})"
+    )
+
+
+#: A result converged, or would have with its fixed number of samples: of a fixed number, the
+#: interval decides, if at least twenty independent samples support it.
+SETTLED_SQL = f"""CASE WHEN quality = '{Quality.FIXED.value}' THEN {_within_sql(_NARROW)}
+    ELSE coalesce(quality, '{Quality.CONVERGED.value}') = '{Quality.CONVERGED.value}' END"""
+#: A launch may show a change together with few others. Its interval is within ±5 %, which is less
+#: than launches differ by. An interval that spans two modes of the samples is wider.
+DECISIVE_SQL = f"""({SETTLED_SQL} OR quality IN ('{Quality.FIXED.value}',
+    '{Quality.NOISE_LIMITED.value}', '{Quality.TIME_LIMITED.value}')
+    AND {_within_sql(_FAIRLY_NARROW)})"""
+#: What a row has to have for it to be known whether it is usable and settled.
+OF_WORTH = (
+    *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
+    *STEP_MS,
+)
+#: A launch succeeded, and its outputs are not known to be wrong. Our runs store wrong outputs as
+#: failed; files of others may have the status ok next to them.
+ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
+_WRONG = "wrong_outputs"
+#: Outputs of a row are known to be wrong.
+WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
 
 _CONFIGURATION = ("run_id", "case_id", "device_fingerprint", "arm")
 #: The question of a result without a case. A launch that failed does not know its threads.

@@ -17,7 +17,7 @@ from functools import cache, cached_property
 
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row
-from accelbench.core.usability import IMPORT, QUALITIES
+from accelbench.core.unusable_reasons import IMPORT, QUALITIES
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import LAUNCH_COLUMNS, RUN_SQL, launches_of, query_in_memory
 

@@ -16,7 +16,7 @@ from accelbench.core.columns import ASKED, BY_NAME
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.plausible_values import ABOVE_ZERO
-from accelbench.core.usability import REFUSED_THERE
+from accelbench.core.unusable_reasons import REFUSED_THERE
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.imports import guide
 from accelbench.exchange.imports.ours import (

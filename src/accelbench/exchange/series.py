@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from accelbench.core.columns import STEP_MS
 from accelbench.core.devices import mark_of
 from accelbench.core.identity import canonical
-from accelbench.core.usability import source_of
+from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Status
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.usability import simulation_of
+from accelbench.core.unusable_reasons import simulation_of
 from accelbench.exchange import aggregate, guide_csv, profile_schema, result_file
 from accelbench.exchange.writing import inside, write_new
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from accelbench.core.plausible_values import belongs
 from accelbench.core.run_options import RunSettings
-from accelbench.core.usability import THIS_ARM
+from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.core.vocabulary import Belongs
 from accelbench.run.plan import run_forecast
 from accelbench.run.plan.request import OtherArm, Plan, Planned

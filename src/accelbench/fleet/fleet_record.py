@@ -27,7 +27,7 @@ from accelbench.core.facts import (
 )
 from accelbench.core.identity import digest
 from accelbench.core.run_options import RunSettings
-from accelbench.core.usability import THIS_ARM
+from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.fleet.dispatch import CaseKey, WorkUnit, is_tried
 from accelbench.fleet.fleet_nodes import FleetNode, differences

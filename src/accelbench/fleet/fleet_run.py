@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import RESULT, Fact, part_id
 from accelbench.core.run_options import RunSettings
-from accelbench.core.usability import THIS_ARM
+from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.fleet.dispatch import (
     BUDGET,

@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from accelbench.core.usability import NOT_USED
+from accelbench.core.unusable_reasons import NOT_USED
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
 from accelbench.hardware.cpufacts import frequencies_mhz, governor, meminfo, online, spread
 from accelbench.hardware.limits import ResourceLimits, read_limits

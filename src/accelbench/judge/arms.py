@@ -17,7 +17,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import THIS_ARM, reasons_unusable
+from accelbench.core.unusable_reasons import THIS_ARM, reasons_unusable
 from accelbench.core.vocabulary import Status
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.comparability import rates_of_others, unlike

@@ -21,7 +21,7 @@ from accelbench.core.nouns import digits
 from accelbench.core.plausible_values import belongs
 from accelbench.core.precision import MOST_ERROR, is_quantised
 from accelbench.core.rows import Row, number, record, text, texts
-from accelbench.core.usability import why_unusable
+from accelbench.core.unusable_reasons import why_unusable
 from accelbench.core.vocabulary import VERIFIED, Belongs, Provenance
 from accelbench.evidence.launches import with_reported_outputs
 from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together

@@ -13,7 +13,7 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Json, Row
-from accelbench.core.usability import COMPARABLE, REASON_COLUMNS
+from accelbench.core.unusable_reasons import COMPARABLE, REASON_COLUMNS
 from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.judge.arms import checked_arms, names_of_arms
 from accelbench.judge.comparison import REFUSED

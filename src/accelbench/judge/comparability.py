@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from accelbench.core.rows import Row, texts
-from accelbench.core.usability import REFUSED_THERE
+from accelbench.core.unusable_reasons import REFUSED_THERE
 from accelbench.judge.comparison import refusals
 from accelbench.judge.verdicts import Metric, rates_apart
 

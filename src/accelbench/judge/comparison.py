@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import items
 from accelbench.core.rows import Row, texts
-from accelbench.core.usability import (
+from accelbench.core.unusable_reasons import (
     launches_failed,
     mostly_failed,
     source_of,

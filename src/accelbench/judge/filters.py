@@ -18,8 +18,8 @@ from accelbench.core.nouns import words
 from accelbench.core.precision import meaning, spellings
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes
-from accelbench.core.usability import COMPARABLE_SQL
 from accelbench.core.vocabulary import parse_mode
+from accelbench.evidence.launches import COMPARABLE_SQL
 
 #: From so many digits on, what follows `cuda:` is a part of a name, such as 3090, and no ordinal.
 _MODEL_NUMBER = 3

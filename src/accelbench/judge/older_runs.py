@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.figures import STEP_SQL
 from accelbench.core.rows import Row, number, text
-from accelbench.core.usability import ANSWERED_SQL, COMPARABLE_SQL
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
+from accelbench.evidence.launches import ANSWERED_SQL, COMPARABLE_SQL
 from accelbench.judge.comparability import parted
 from accelbench.judge.machines import Machine, machines_of
 from accelbench.judge.run_noise import OLDER_RUNS, Histories, Run, alike, of_runs

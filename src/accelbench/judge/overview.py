@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.rows import ResultRow
-from accelbench.core.usability import ANSWERED_SQL
 from accelbench.core.vocabulary import Mode, Provenance, Quality, Status
+from accelbench.evidence.launches import ANSWERED_SQL
 from accelbench.evidence.measurements import current_sql
 from accelbench.judge.filters import marks
 

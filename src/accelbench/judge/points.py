@@ -21,7 +21,7 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import COMPARABLE
+from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.core.vocabulary import Provenance
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together

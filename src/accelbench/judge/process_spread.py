@@ -20,7 +20,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.columns import step_ms
 from accelbench.core.facts import PART
 from accelbench.core.rows import Json, Row, number, record, text
-from accelbench.core.usability import why_unusable
+from accelbench.core.unusable_reasons import why_unusable
 from accelbench.core.vocabulary import MIB, Mode, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together

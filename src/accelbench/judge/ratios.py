@@ -35,7 +35,7 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import UNUSABLE_WIDTH
+from accelbench.core.unusable_reasons import UNUSABLE_WIDTH
 from accelbench.judge.run_noise import Histories, between_rows
 from accelbench.measure.launch_verdicts import HUGE, Noise, differ, interval_of, typical
 from accelbench.measure.run_to_run_noise import PRIOR, unpaired_interval

@@ -33,7 +33,7 @@ from statistics import fmean, median
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import UnusableReason, why_unusable
+from accelbench.core.unusable_reasons import UnusableReason, why_unusable
 from accelbench.core.vocabulary import Family, Status
 from accelbench.evidence.launches import launches_of, newest
 from accelbench.evidence.measurements import RunMeasurement, measured_together

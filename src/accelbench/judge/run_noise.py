@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import of_import
+from accelbench.core.unusable_reasons import of_import
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.verdicts import METRICS, Judged, Metric, NoisePrior, judged

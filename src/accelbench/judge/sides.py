@@ -29,7 +29,7 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.rows import Row, number, record
-from accelbench.core.usability import reasons_unusable
+from accelbench.core.unusable_reasons import reasons_unusable
 from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured, measured_together
 from accelbench.judge.questions import DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain

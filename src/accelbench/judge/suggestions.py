@@ -14,8 +14,8 @@ from accelbench.core.free_dimensions import sizes_in
 from accelbench.core.nouns import LIKE, listed, near
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes
-from accelbench.core.usability import COMPARABLE_SQL
 from accelbench.core.vocabulary import Mode
+from accelbench.evidence.launches import COMPARABLE_SQL
 from accelbench.judge.filters import (
     Value,
     by_word,

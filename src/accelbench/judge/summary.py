@@ -14,7 +14,7 @@ from accelbench.core.figures import Statistic, item_ms, items, name_of, unit_of
 from accelbench.core.nouns import UNKNOWN_ENGINE, batch_text, counted, digits, reference_words
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import mostly_failed, reasons_unusable
+from accelbench.core.unusable_reasons import mostly_failed, reasons_unusable
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
 from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.judge.comparison import Compared, unlike

@@ -39,7 +39,7 @@ from accelbench.core.abilities import ContinuousBlocks
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
-from accelbench.core.usability import NOT_USED, UNUSABLE_WIDTH
+from accelbench.core.unusable_reasons import NOT_USED, UNUSABLE_WIDTH
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.measure.block_validation import (
     FEWEST_COMPARED,

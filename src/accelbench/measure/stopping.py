@@ -37,7 +37,7 @@ from statistics import fmean
 
 import numpy as np
 
-from accelbench.core.usability import FEWEST_JUDGED, UNUSABLE_WIDTH
+from accelbench.core.unusable_reasons import FEWEST_JUDGED, UNUSABLE_WIDTH
 from accelbench.core.vocabulary import Quality
 from accelbench.measure.intervals import (
     MINIMUM_SAMPLES,

@@ -17,8 +17,8 @@ from accelbench.core.axes import AXES, numbered
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.figures import STEP_SQL
 from accelbench.core.rows import Row, number, text
-from accelbench.core.usability import OF_WORTH
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
+from accelbench.evidence.launches import OF_WORTH
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL
 from accelbench.models.find import known_as

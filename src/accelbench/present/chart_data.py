@@ -11,7 +11,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import THIS_ARM_SQL
+from accelbench.evidence.launches import THIS_ARM_SQL
 from accelbench.evidence.measurements import cell_of, current_sql, newer_sql
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.judge.accuracies import accuracies_in, accuracy_places
@@ -205,7 +205,7 @@ def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, lis
 
 
 def _series(database: Database, where: str, values: Sequence[object]) -> Sequence[Series]:
-    from accelbench.core.usability import COMPARABLE_SQL
+    from accelbench.evidence.launches import COMPARABLE_SQL
     from accelbench.judge.verdicts import METRICS
     from accelbench.measure.launch_verdicts import LEAST_EFFECT
     from accelbench.present.series import series_in

@@ -8,7 +8,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import record, texts
-from accelbench.core.usability import FAILED, LAUNCHED
+from accelbench.core.unusable_reasons import FAILED, LAUNCHED
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 from accelbench.exchange.titles import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.judge.accuracies import accuracy_against, accuracy_among

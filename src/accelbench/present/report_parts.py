@@ -13,7 +13,7 @@ from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, counted, four_digits
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Json, Row, number, text, texts
 from accelbench.core.safe_text import without_homes
-from accelbench.core.usability import launches_failed
+from accelbench.core.unusable_reasons import launches_failed
 from accelbench.core.vocabulary import Status
 from accelbench.judge.accuracies import (
     AccuracyPlace,

@@ -18,7 +18,7 @@ from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
-from accelbench.core.usability import (
+from accelbench.core.unusable_reasons import (
     FAILED,
     LAUNCHED,
     MOSTLY_FAILED,

@@ -20,7 +20,7 @@ from accelbench.core.identity import canonical
 from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
 from accelbench.core.precision import not_exact
 from accelbench.core.safe_text import csv_cell, in_quotes, visible
-from accelbench.core.usability import launches_failed, mostly_failed, why_unusable
+from accelbench.core.unusable_reasons import launches_failed, mostly_failed, why_unusable
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement

@@ -13,7 +13,7 @@ from typing import Any, cast
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import Spread, Statistic, rate_of, step_of
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import why_unusable
+from accelbench.core.unusable_reasons import why_unusable
 from accelbench.evidence.measurements import measurement_of
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import interval_of, spread_of, typical

@@ -13,7 +13,7 @@ from accelbench.core.devices import sharing_of
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.precision import error_of, why_inexact
 from accelbench.core.rows import number, text
-from accelbench.core.usability import launches_failed
+from accelbench.core.unusable_reasons import launches_failed
 from accelbench.core.vocabulary import FAMILIES, SINGLE_STREAM, Mode, Provenance
 from accelbench.judge.costs import money
 from accelbench.measure.launch_verdicts import LEAST_EFFECT

@@ -15,7 +15,7 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.figures import Statistic
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row
-from accelbench.core.usability import FAILED, LAUNCHED
+from accelbench.core.unusable_reasons import FAILED, LAUNCHED
 from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.models.cost import memory_estimate_bytes
 from accelbench.recommend.evidence.cells import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import in_quotes
-from accelbench.core.usability import COMPARABLE
+from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, read_prices, sign_of
 
 if TYPE_CHECKING:

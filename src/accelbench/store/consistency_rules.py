@@ -24,14 +24,14 @@ from accelbench.core.ranges import (
     PHASE_TIMES,
     POWER_EACH_W,
 )
-from accelbench.core.usability import (
+from accelbench.core.unusable_reasons import (
     FEWEST_JUDGED,
     MOST_WAITING,
     UNUSABLE_WIDTH,
     WIDTH_COLUMNS,
-    wide_sql,
 )
 from accelbench.core.vocabulary import Check, Family, Quality, Status, Verification
+from accelbench.evidence.launches import wide_sql
 from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import FACT_VERSION, RESULT, RESULT_REFUSED, RUN_STARTED, Fact
 from accelbench.core.plausible_values import wrong_with
-from accelbench.core.usability import UnusableReason
+from accelbench.core.unusable_reasons import UnusableReason
 from accelbench.store.body_to_row import fit, spell_time
 from accelbench.store.contradictions import implausible_results, mark_implausible
 from accelbench.store.duck import (

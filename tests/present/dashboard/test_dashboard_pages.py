@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from accelbench.cli.main import app
 from accelbench.core.protocols import Absent
-from accelbench.core.usability import REASON_TEXTS, UnusableReason
+from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 from accelbench.judge import machine_matrix
 from accelbench.judge.machines import machine_of
 from accelbench.present.charts import CHARTS

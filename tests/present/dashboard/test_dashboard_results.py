@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import SpreadKind, Statistic
-from accelbench.core.usability import REASON_TEXTS, UnusableReason
+from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import interval_of
 from accelbench.present.dashboard import cells

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dashboard_world import MACHINE, result, store, stored_in, visitor
 
-from accelbench.core.usability import FAILED, LAUNCHED
+from accelbench.core.unusable_reasons import FAILED, LAUNCHED
 from accelbench.judge.points import points
 from accelbench.present.chart_data import subject_in
 from accelbench.present.dashboard import cells, details

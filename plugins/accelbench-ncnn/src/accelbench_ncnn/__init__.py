@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 
 from accelbench.core.case import Case
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.model import FileFormat
+from accelbench.core.option_types import RuntimeOption
 from accelbench.core.protocols import Job, RuntimeInfo, Session, Support
 from accelbench.engines.shared.engine import FileEngine
 from accelbench.engines.shared.refusals import no

@@ -14,12 +14,12 @@ from accelbench.cli.arguments.run_spec_options import SPELLINGS
 from accelbench.core.axes import AXES
 from accelbench.core.case import Option
 from accelbench.core.columns import AccuracyMetric
-from accelbench.core.engine_options import meant, written
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import numbers, seconds, words
+from accelbench.core.option_types import meant, written
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.run_options import DISTRIBUTED, RunField, RunSpec, run_fields

@@ -21,7 +21,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP
 from accelbench.core.nouns import words
 from accelbench.core.safe_text import in_quotes
-from accelbench.core.usability import REASON_COLUMNS
+from accelbench.core.unusable_reasons import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.detect import platforms_named
 from accelbench.judge.attempts import QUESTION

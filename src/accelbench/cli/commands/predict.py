@@ -28,8 +28,8 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted, listed, numbers, words
 from accelbench.core.safe_text import in_quotes, visible
-from accelbench.core.usability import COMPARABLE_SQL
 from accelbench.core.vocabulary import parse_mode
+from accelbench.evidence.launches import COMPARABLE_SQL
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import name_of as code_name_of

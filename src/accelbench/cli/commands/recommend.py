@@ -23,7 +23,7 @@ from accelbench.cli.arguments.shared_options import (
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.nouns import numbers, seconds
 from accelbench.core.precision import UNVERIFIED
-from accelbench.core.usability import COMPARABLE_SQL
+from accelbench.evidence.launches import COMPARABLE_SQL
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.judge.filters import catalogued, hardware_words, in_catalogue, model_words

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import FileFormat
+from accelbench.core.option_types import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.model import FileFormat
+from accelbench.core.option_types import RuntimeOption
 from accelbench.core.protocols import Job, RuntimeInfo, Session
 from accelbench.engines.shared.engine import FileEngine
 

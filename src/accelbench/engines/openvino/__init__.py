@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from accelbench.core.case import Case
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.model import FileFormat
+from accelbench.core.option_types import RuntimeOption
 from accelbench.core.protocols import (
     Absent,
     ArtifactFormat,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.model import ModelSpec
+from accelbench.core.option_types import RuntimeOption
 from accelbench.core.protocols import Absent, Device, Job, RuntimeInfo, Session, Support
 from accelbench.core.vocabulary import Belongs, Mode
 from accelbench.engines.shared.engine import Engine

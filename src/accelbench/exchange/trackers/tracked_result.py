@@ -17,7 +17,7 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import nameless
 from accelbench.core.nouns import UNKNOWN_MODEL
 from accelbench.core.safe_text import visible, without_homes
-from accelbench.core.usability import source_of
+from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.titles import title
 

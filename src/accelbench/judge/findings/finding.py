@@ -23,7 +23,7 @@ from accelbench.core.nouns import (
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
-from accelbench.core.usability import source_of
+from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import Value

@@ -10,7 +10,7 @@ from accelbench.core.nouns import counted, digits
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
-from accelbench.core.usability import QUALITY_SAID, mostly_failed, reasons_unusable
+from accelbench.core.unusable_reasons import QUALITY_SAID, mostly_failed, reasons_unusable
 from accelbench.core.vocabulary import Provenance, Quality
 from accelbench.exchange.titles import title
 from accelbench.judge.accuracies import AccuracyCost, accuracy_against, cost_sentence

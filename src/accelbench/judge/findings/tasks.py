@@ -18,7 +18,7 @@ from accelbench.core.devices import devices_of
 from accelbench.core.nouns import digits
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import number
-from accelbench.core.usability import source_of
+from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Family, Mode, Provenance
 from accelbench.judge.accuracies import TaskAccuracy, accuracy_against, accuracy_among
 from accelbench.judge.comparison import unlike

@@ -18,7 +18,7 @@ from statistics import median
 
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
-from accelbench.core.usability import source_of
+from accelbench.core.unusable_reasons import source_of
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.comparison import Compared, compared, doubtful
 from accelbench.judge.questions import AXES, Key, physical

@@ -10,7 +10,12 @@ from accelbench.core.calibration import TimedCollectives
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
-from accelbench.core.usability import REASON_TEXTS, UnusableReason, launches_failed, why_unusable
+from accelbench.core.unusable_reasons import (
+    REASON_TEXTS,
+    UnusableReason,
+    launches_failed,
+    why_unusable,
+)
 from accelbench.exchange.prices import Prices, sign_in
 from accelbench.judge.accuracies import AccuracyPlace
 from accelbench.judge.history import Series

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.core.nouns import figure
-from accelbench.core.usability import COMPARABLE
+from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.judge.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.judge.points import EMULATED
 from accelbench.present.charts.axes import Record, Spec, grid, grouped, layer, view

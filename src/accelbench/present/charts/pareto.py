@@ -8,7 +8,7 @@ from math import inf, log
 from accelbench.core.devices import devices_of, sharing
 from accelbench.core.figures import kind_of_unit, unit_of
 from accelbench.core.nouns import listed
-from accelbench.core.usability import COMPARABLE
+from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import Point
 from accelbench.judge.questions import Key

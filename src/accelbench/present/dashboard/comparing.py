@@ -22,7 +22,7 @@ from accelbench.core.figures import is_too_wide, statistic_of
 from accelbench.core.nouns import NOT_KNOWN, counted, digits
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, text
-from accelbench.core.usability import COMPARABLE, why_unusable
+from accelbench.core.unusable_reasons import COMPARABLE, why_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import measurement_of
 from accelbench.judge import comparison

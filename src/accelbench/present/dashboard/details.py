@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.rows import Row, number
-from accelbench.core.usability import COMPARABLE_SQL
+from accelbench.evidence.launches import COMPARABLE_SQL
 from accelbench.judge.filters import marks
 from accelbench.judge.history import Series
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL

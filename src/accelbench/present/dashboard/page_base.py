@@ -15,7 +15,7 @@ from accelbench.core.device_facts import MOST_OF_PEAK
 from accelbench.core.devices import cards
 from accelbench.core.figures import name_of
 from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
-from accelbench.core.usability import QUALITY_SAID, reason_unusable
+from accelbench.core.unusable_reasons import QUALITY_SAID, reason_unusable
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import colour_of
 from accelbench.judge.machine_matrix import LocalPlatforms

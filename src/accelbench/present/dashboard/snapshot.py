@@ -23,15 +23,8 @@ from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.rows import Json, Row
-from accelbench.core.usability import (
-    COMPARABLE,
-    FAILED,
-    LAUNCHED,
-    OF_WORTH,
-    THIS_ARM_SQL,
-    UNUSABLE_REASON,
-)
-from accelbench.evidence.launches import VERSION_SQL
+from accelbench.core.unusable_reasons import COMPARABLE, FAILED, LAUNCHED, UNUSABLE_REASON
+from accelbench.evidence.launches import OF_WORTH, THIS_ARM_SQL, VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_in
 from accelbench.judge import costs

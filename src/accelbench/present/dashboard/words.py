@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from markupsafe import Markup, escape
 
-from accelbench.core import usability
+from accelbench.core import unusable_reasons
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import ends_text
@@ -79,16 +79,19 @@ def unit(row: Row) -> str:
 def why_not(cell: Row) -> str:
     """Return why a cell's times are unusable."""
     reasons = cell["why_unusable"]
-    if isinstance(reasons, list) and usability.UnusableReason.MOST_LAUNCHES_FAILED in reasons:
-        return usability.launches_failed(
-            [{usability.FAILED: cell["failed"], usability.LAUNCHED: cell["launches"]}]
+    if (
+        isinstance(reasons, list)
+        and unusable_reasons.UnusableReason.MOST_LAUNCHES_FAILED in reasons
+    ):
+        return unusable_reasons.launches_failed(
+            [{unusable_reasons.FAILED: cell["failed"], unusable_reasons.LAUNCHED: cell["launches"]}]
         )
-    return usability.reason_texts(reasons)
+    return unusable_reasons.reason_texts(reasons)
 
 
 def explain_cell(cell: Row) -> str:
     """Return why a cell's times are unusable, with the calculation of an implausible rate."""
-    return usability.add_calculation(why_not(cell), cell)
+    return unusable_reasons.add_calculation(why_not(cell), cell)
 
 
 def ends(low: float | None, high: float | None) -> str:
@@ -104,7 +107,7 @@ def ratio_ends(ratio: Ratio) -> str:
 def tails(row: Row) -> str:
     """Return p90, p95 and p99 of a launch, with ~ if they are rough."""
     names = (f"latency_{name}_ms" for name in ("p90", "p95", "p99"))
-    return " · ".join(usability.percentile_text(row, name, figure) for name in names)
+    return " · ".join(unusable_reasons.percentile_text(row, name, figure) for name in names)
 
 
 def seen(name: object) -> str:

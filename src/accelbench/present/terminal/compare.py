@@ -11,7 +11,7 @@ from accelbench.core.figures import Statistic, unit_beside, unit_of_all
 from accelbench.core.nouns import NO_DATA, NOT_KNOWN, figure, listed
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number, record, text
-from accelbench.core.usability import launches_failed, mostly_failed, why_unusable
+from accelbench.core.unusable_reasons import launches_failed, mostly_failed, why_unusable
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.prices import Prices, sign_in
 from accelbench.judge.accuracies import (

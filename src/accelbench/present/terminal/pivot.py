@@ -9,7 +9,7 @@ from accelbench.core.devices import devices_beside
 from accelbench.core.figures import unit_of, unit_of_all
 from accelbench.core.nouns import NO_DATA, batch_text, counted, figure, listed
 from accelbench.core.rows import number
-from accelbench.core.usability import FAILED, LAUNCHED, launches_failed
+from accelbench.core.unusable_reasons import FAILED, LAUNCHED, launches_failed
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.pivot import Pivot, PivotLine
 from accelbench.judge.versions import engine_version, versions_apart

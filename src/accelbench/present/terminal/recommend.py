@@ -9,7 +9,7 @@ from typing import Any
 from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, interval_text, name_of
 from accelbench.core.nouns import counted, figure
-from accelbench.core.usability import launches_failed
+from accelbench.core.unusable_reasons import launches_failed
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.predict.cases import poor_notes

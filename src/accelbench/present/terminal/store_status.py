@@ -14,8 +14,8 @@ from accelbench.core.devices import short_of
 from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import batch_text, counted, figure, listed
 from accelbench.core.rows import ResultRow
-from accelbench.core.usability import COMPARABLE_SQL
 from accelbench.core.vocabulary import Status
+from accelbench.evidence.launches import COMPARABLE_SQL
 from accelbench.present.document import Table, columns
 from accelbench.present.terminal.words import case_name, shapes, spread, where
 from accelbench.present.texts import phrase

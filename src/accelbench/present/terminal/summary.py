@@ -16,7 +16,7 @@ from accelbench.core.figures import (
     unit_of_all,
 )
 from accelbench.core.nouns import NO_DATA, counted, figure, listed, reference_words
-from accelbench.core.usability import QUALITY_SAID, simulation_of
+from accelbench.core.unusable_reasons import QUALITY_SAID, simulation_of
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import measured_together

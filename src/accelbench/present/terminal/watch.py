@@ -18,7 +18,7 @@ from accelbench.core.figures import interval_text
 from accelbench.core.nouns import counted, figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.safe_text import visible
-from accelbench.core.usability import simulation_of
+from accelbench.core.unusable_reasons import simulation_of
 from accelbench.fleet.fleet_nodes import FleetNode, differences, shared_machines
 from accelbench.present.terminal import words
 from accelbench.present.terminal.terminal import print_line, unguarded

@@ -13,7 +13,7 @@ from accelbench.core.figures import Statistic, interval_text
 from accelbench.core.nouns import figure, listed
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import visible
-from accelbench.core.usability import THIS_ARM, simulation_of
+from accelbench.core.unusable_reasons import THIS_ARM, simulation_of
 from accelbench.judge.ratios import mean_beside
 
 #: Machines that are named; a lake may hold results of hundreds.

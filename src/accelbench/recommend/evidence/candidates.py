@@ -13,7 +13,7 @@ from accelbench.core.nouns import batch_text
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
 from accelbench.core.safe_text import in_quotes
-from accelbench.core.usability import explain_unusable
+from accelbench.core.unusable_reasons import explain_unusable
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.predict.questions import devices_called, several_called
 from accelbench.recommend import validation

@@ -20,9 +20,9 @@ from accelbench.core.figures import (
 )
 from accelbench.core.plausible_values import belongs
 from accelbench.core.rows import Row
-from accelbench.core.usability import COMPARABLE_SQL, FAILED, LAUNCHED, OF_WORTH, UNUSABLE_REASON
+from accelbench.core.unusable_reasons import FAILED, LAUNCHED, UNUSABLE_REASON
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
-from accelbench.evidence.launches import LAUNCH_COLUMNS
+from accelbench.evidence.launches import COMPARABLE_SQL, LAUNCH_COLUMNS, OF_WORTH
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.attempts import FEWEST, KNOWN
 from accelbench.judge.matrix import NEAR_BEST

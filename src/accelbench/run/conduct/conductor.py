@@ -19,7 +19,7 @@ from accelbench.core.facts import PROFILE, RESULT, Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.run_options import RunSettings
 from accelbench.core.serial import case_to_json
-from accelbench.core.usability import SIMULATION
+from accelbench.core.unusable_reasons import SIMULATION
 from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status
 from accelbench.exchange.profile_schema import CASE_COLUMNS
 from accelbench.hardware.common import is_processor

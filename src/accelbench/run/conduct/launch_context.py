@@ -10,7 +10,7 @@ from accelbench.core.clock import cpu_seconds
 from accelbench.core.columns import step_ms
 from accelbench.core.facts import Fact
 from accelbench.core.identity import plain
-from accelbench.core.usability import MOST_WAITING
+from accelbench.core.unusable_reasons import MOST_WAITING
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.hardware.machine import (
     MachineSnapshot,

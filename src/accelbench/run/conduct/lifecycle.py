@@ -22,7 +22,7 @@ from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.run_options import RunSettings
 from accelbench.core.serial import device_to_json
-from accelbench.core.usability import THIS_ARM
+from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.conductor import Keep, MeasuredArm, asked_of, conduct, profile_all
 from accelbench.run.conduct.launch_context import (

@@ -15,10 +15,10 @@ from itertools import product
 from math import prod
 
 from accelbench.core.case import Case, Option
-from accelbench.core.engine_options import on_purpose
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
+from accelbench.core.option_types import on_purpose
 from accelbench.core.plugins import (
     ENGINES,
     HARDWARE,

@@ -22,7 +22,7 @@ from accelbench.core.protocols import (
     SetUp,
     Support,
 )
-from accelbench.core.usability import SIMULATION, simulation_of
+from accelbench.core.unusable_reasons import SIMULATION, simulation_of
 from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
 from accelbench.run.plan.request import AUTO, Planned, Refusal, Request

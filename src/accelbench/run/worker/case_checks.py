@@ -40,7 +40,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterReading
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Job, Session
-from accelbench.core.usability import MOST_WAITING, NOT_USED
+from accelbench.core.unusable_reasons import MOST_WAITING, NOT_USED
 from accelbench.core.vocabulary import Mode, Quality, Timing
 from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.hardware.common import NotAvailable, is_processor

@@ -1,9 +1,7 @@
-"""Whether a result counts: its provenance, its quality, and why its times are unusable.
+"""Why a result is unusable, in codes and words, and the limits that the conditions read.
 
-An unusable result is shown with its interval, and never compared, learned from or recommended.
-Rules that depend on several launches are in `evidence`.
-
-What each quality of a figure means, for whoever sees the word alone.
+An unusable result is shown with its interval, and never compared, learned from or recommended. The
+conditions themselves are in `evidence/launches.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
-from accelbench.core.columns import STEP_MS
 from accelbench.core.device_facts import describe_rate
 from accelbench.core.rows import Json, Row, number, text
 from accelbench.core.vocabulary import Provenance, Quality
@@ -24,18 +21,11 @@ COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 #: another environment, commit or setting, and is only compared with this one.
 THIS_ARM = "this"
 
-THIS_ARM_SQL = f"coalesce(arm, '') IN ('', '{THIS_ARM}')"
-
-COMPARABLE_SQL = (
-    f"provenance IN ({', '.join(repr(source.value) for source in COMPARABLE)}) AND {THIS_ARM_SQL}"
-)
 
 #: How the name of an imported table's run begins. Results of our own keep their runs, on whatever
 #: machine those were.
 IMPORT = "import-"
 
-#: A row of benchmark_results is of an imported table.
-OF_IMPORT_SQL = f"starts_with(coalesce(run_id, ''), '{IMPORT}')"
 
 #: Of a side that a file of `compare` refused: what it was not alike in, where no column says it.
 REFUSED_THERE = "refused_there"
@@ -128,8 +118,6 @@ REASON_COLUMNS = (
     *("quality", "cpu_wait_share", "unexplained_share", "implausible_rate"),
     *WIDTH_COLUMNS,
 )
-#: The times of a row may decide anything; they may, if no quality is known.
-USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
 #: From the most certain quality to the least.
 QUALITIES = tuple(
@@ -139,11 +127,6 @@ QUALITIES = tuple(
         *(Quality.UNSTEADY, Quality.THROTTLED, Quality.UNUSABLE),
     )
 )
-#: What sampling ends at: half of an interval, as a part of the figure, and how many independent
-#: samples have to carry one that is believed to be so narrow. Of five it is from the fastest
-#: to the slowest, and five that happen to be alike say nothing of the sixth.
-_NARROW, _KNOWN = 0.01, 20.0
-_FAIRLY_NARROW = 0.05
 
 
 #: Columns of the view `launches` that Python reads in addition to those of the results.
@@ -180,49 +163,6 @@ def add_calculation(reason: str, row: Row) -> str:
     return f"{reason} ({calculation})" if calculation else reason
 
 
-def wide_sql(slack: float = 0.0) -> str:
-    """Return SQL for whether the interval of a row is too wide; never NULL.
-
-    `slack` is the share by which the limit may be exceeded: a file may be in single precision.
-    """
-    limit = UNUSABLE_WIDTH * (1.0 + slack)
-    return (
-        "coalesce((latency_ci_high_ms - latency_ci_low_ms) / 2.0"
-        f" > {limit} * coalesce(latency_p50_ms, latency_mean_ms), false)"
-    )
-
-
-def _within_sql(share: float) -> str:
-    """Return SQL for whether enough independent samples carry an interval of ± this share."""
-    step = ", ".join(f"nullif({name}, 0)" for name in STEP_MS)
-    return (
-        "(coalesce(latency_ci_high_ms - latency_ci_low_ms"
-        f" <= {2.0 * share} * coalesce({step}), false)"
-        f" AND coalesce(effective_sample_count, 0) >= {_KNOWN})"
-    )
-
-
-#: A result converged, or would have with its fixed number of samples: of a fixed number, the
-#: interval decides, if at least twenty independent samples support it.
-SETTLED_SQL = f"""CASE WHEN quality = '{Quality.FIXED.value}' THEN {_within_sql(_NARROW)}
-    ELSE coalesce(quality, '{Quality.CONVERGED.value}') = '{Quality.CONVERGED.value}' END"""
-#: A launch may show a change together with few others. Its interval is within ±5 %, which is less
-#: than launches differ by. An interval that spans two modes of the samples is wider.
-DECISIVE_SQL = f"""({SETTLED_SQL} OR quality IN ('{Quality.FIXED.value}',
-    '{Quality.NOISE_LIMITED.value}', '{Quality.TIME_LIMITED.value}')
-    AND {_within_sql(_FAIRLY_NARROW)})"""
-#: What a row has to have for it to be known whether it is usable and settled.
-OF_WORTH = (
-    *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
-    *STEP_MS,
-)
-
-
-#: A launch succeeded, and its outputs are not known to be wrong. Our runs store wrong outputs as
-#: failed; files of others may have the status ok next to them.
-ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
-
-
 def rough_column(name: str) -> str:
     """The column that says whether a percentile is rough: latency_p99_rough of latency_p99_ms."""
     return name.removesuffix("_ms") + "_rough"
@@ -236,9 +176,6 @@ def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -
 
 #: In a row that has figures: of how many launches, and how many of them failed.
 FAILED, LAUNCHED, MOSTLY_FAILED = "failed_launches", "launches_tried", "mostly_failed"
-_WRONG = "wrong_outputs"
-#: Outputs of a row are known to be wrong.
-WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
 
 
 def launches_failed(rows: Sequence[Row]) -> str:
