@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS, Column, Kind
+from accelbench.core.jsonc import loads
 
 SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:result:{SCHEMA_VERSION}"
@@ -35,7 +36,7 @@ def schema_of(
     "@all" for the names of all properties beside it.
     """
     file = Path(__file__).parent / "schemas" / f"{document}.json"
-    schema: dict[str, Any] = _filled(json.loads(file.read_text(encoding="utf-8")), words, columns)
+    schema: dict[str, Any] = _filled(loads(file.read_text(encoding="utf-8")), words, columns)
     return schema
 
 
