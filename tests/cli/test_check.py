@@ -11,7 +11,7 @@ import pytest
 from shells import Command
 from stored_rows import MACHINE, store
 
-from accelbench.cli.commands import check as noise
+from accelbench.cli.services import noise
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.judge.baselines import NOISE, RERUN_OF
 from accelbench.judge.regressions import Outcome

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from stored_rows import store
 
-from accelbench.cli.commands import run
-from accelbench.cli.commands.run import ModelChoice, answer_of, search
+from accelbench.cli.services import before_run
+from accelbench.cli.services.before_run import ModelChoice, answer_of, search
 
 CHOICES = [
     ModelChoice("mine.onnx", "file here"),
@@ -135,9 +135,9 @@ def test_what_was_measured_stands_before_the_catalogue(tmp_path, monkeypatch, ca
     store(path, {"model": "whisper-tiny"}, {"model": "unknown-to-the-catalogue"})
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run.sys, "stdin", Terminal("1\n"))
-    monkeypatch.setattr(run.sys.stdout, "isatty", lambda: True)
-    assert run.picked_models({}, Sources()) == ["whisper-tiny"]
+    monkeypatch.setattr(before_run.sys, "stdin", Terminal("1\n"))
+    monkeypatch.setattr(before_run.sys.stdout, "isatty", lambda: True)
+    assert before_run.picked_models({}, Sources()) == ["whisper-tiny"]
     out = capsys.readouterr().out
     assert "   1  whisper-tiny" in out
     assert "measured before" in out
@@ -155,6 +155,6 @@ def test_what_was_measured_stands_before_the_catalogue(tmp_path, monkeypatch, ca
     ],
 )
 def test_who_says_which_models_is_not_asked(typed, source, monkeypatch):
-    monkeypatch.setattr(run.sys, "stdin", Terminal("1\n"))
-    monkeypatch.setattr(run.sys.stdout, "isatty", lambda: True)
-    assert run.picked_models(typed, Sources(*source)) == []
+    monkeypatch.setattr(before_run.sys, "stdin", Terminal("1\n"))
+    monkeypatch.setattr(before_run.sys.stdout, "isatty", lambda: True)
+    assert before_run.picked_models(typed, Sources(*source)) == []

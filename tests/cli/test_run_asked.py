@@ -7,7 +7,7 @@ import json
 import pytest
 from shells import SCRIPTED, Shell
 
-from accelbench.cli.commands import run
+from accelbench.cli.services import before_run
 from accelbench.store.database import Database
 
 
@@ -67,7 +67,7 @@ def test_a_dry_run_ends_as_the_run_would(command, words, code, more):
 
 
 def test_a_dry_run_says_that_a_busy_machine_takes_longer(command, monkeypatch, tmp_path):
-    monkeypatch.setattr(run, "busy_warning", lambda now: "The machine is busy.")
+    monkeypatch.setattr(before_run, "busy_warning", lambda now: "The machine is busy.")
     (tmp_path / "script.json").write_text("{}", encoding="utf-8")
     monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
     words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
