@@ -22,7 +22,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.models.build import build
 from accelbench.models.find import find
-from accelbench.models.graph_files.opening import TORCH_EXPORT, opened
+from accelbench.models.graph_files.costs import TORCH_EXPORT, opened
 from accelbench.models.graph_files.steps import UntracedError
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import FROM_FILE

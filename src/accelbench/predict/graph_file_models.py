@@ -18,7 +18,7 @@ from accelbench.models.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.models.file_models.folders import config_model
 from accelbench.models.file_models.given_inputs import IMAGE, SEQUENCE
 from accelbench.models.file_models.kinds import FileRefusedError, formats_by_suffix
-from accelbench.models.graph_files.opening import graph_name
+from accelbench.models.graph_files.costs import graph_name
 from accelbench.models.graph_files.steps import UntracedError
 from accelbench.predict.cases import FROM_FILE, sizes_of
 from accelbench.predict.graph_file_reading import (

@@ -21,8 +21,7 @@ from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
 from accelbench.models.file_models import kinds
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
-from accelbench.models.graph_files.costs import fused
-from accelbench.models.graph_files.opening import FileGraph, graph_name, opened
+from accelbench.models.graph_files.costs import FileGraph, fused, graph_name, opened
 from accelbench.models.graph_files.steps import (
     GraphStep,
     OperatorSignature,

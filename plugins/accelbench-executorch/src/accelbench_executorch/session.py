@@ -13,7 +13,7 @@ import torch
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.shared.arrays import ArraySession
-from accelbench.engines.shared.engine_errors import engine_error
+from accelbench.engines.shared.engine import engine_error
 from accelbench_executorch.program import plan_of
 
 # Loaded after torch, which it links to.

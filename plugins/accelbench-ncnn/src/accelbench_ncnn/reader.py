@@ -30,7 +30,7 @@ from accelbench.models.file_models.given_inputs import (
     of_factor,
 )
 from accelbench.models.file_models.kinds import FileRefusedError, weights_beside
-from accelbench.models.graph_files.opening import FileGraph
+from accelbench.models.graph_files.costs import FileGraph
 from accelbench_ncnn.layers import (
     FINDS_SO_MANY,
     KEEPS_SIZES,

@@ -17,7 +17,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.shared.arrays import ArraySession
-from accelbench.engines.shared.engine_errors import SEE_LOG
+from accelbench.engines.shared.engine import SEE_LOG
 from accelbench_ncnn.layers import PRODUCTS, is_quantised, layers_of
 
 _OPTIMIZED, _PLAIN = "optimized", "plain"

@@ -25,7 +25,7 @@ from accelbench.core.vocabulary import Timing
 from accelbench.engines.jax.platforms import Layout, Platform, name_of
 from accelbench.engines.jax.procedures import Example, Model, Opened, Procedure, make
 from accelbench.engines.jax.programs import Program, Programs, exchanged, profile, readable
-from accelbench.engines.shared.engine_errors import first_line, memory_errors
+from accelbench.engines.shared.engine import first_line, memory_errors
 from accelbench.engines.shared.local import LocalSampler
 from accelbench.engines.shared.modules import DTYPES, ModuleSession
 from accelbench.engines.shared.sketches import Sketch, sketch

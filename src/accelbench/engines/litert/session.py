@@ -19,7 +19,7 @@ from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.precision import weight_types
 from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.shared.arrays import ArraySession
-from accelbench.engines.shared.engine_errors import engine_error
+from accelbench.engines.shared.engine import engine_error
 from accelbench.engines.shared.local import listed
 from accelbench.models.file_models.tflite_file import PRODUCTS
 

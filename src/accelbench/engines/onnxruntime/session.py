@@ -23,7 +23,7 @@ from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.onnxruntime.profile import NAME, REMARK, Profile, read, spent
 from accelbench.engines.onnxruntime.providers import CPU, Provider, chain, place_of, serving
 from accelbench.engines.shared.arrays import ArraySession
-from accelbench.engines.shared.engine_errors import engine_error
+from accelbench.engines.shared.engine import engine_error
 from accelbench.engines.shared.local import walls
 from accelbench.store.files import temporary_folder
 

@@ -42,7 +42,7 @@ from accelbench.engines.openvino.units import (
     properties,
 )
 from accelbench.engines.shared.arrays import ArraySession, timed
-from accelbench.engines.shared.engine_errors import engine_error
+from accelbench.engines.shared.engine import engine_error
 from accelbench.engines.shared.local import LocalSampler, rounded_shares, shares, walls
 from accelbench.store.files import default_folder
 

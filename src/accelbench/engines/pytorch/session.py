@@ -30,7 +30,7 @@ from accelbench.engines.pytorch import int8
 from accelbench.engines.pytorch.places import TorchPlace, place_for
 from accelbench.engines.pytorch.procedures import Forward, Opened, Procedure, make
 from accelbench.engines.pytorch.procedures.base import chances_kept, dropped_nothing, seed_all
-from accelbench.engines.shared.engine_errors import memory_errors
+from accelbench.engines.shared.engine import memory_errors
 from accelbench.engines.shared.local import LocalSampler, walls
 from accelbench.engines.shared.modules import DTYPES, ModuleSession
 from accelbench.engines.shared.sketches import Sketch, places

@@ -1,9 +1,13 @@
-"""Every check of the doctor, declared once and run in parallel."""
+"""Every check of the doctor, declared once and run in parallel.
+
+Whether a process can be forked, found and killed here; run in a throw-away process.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from accelbench.core import processes
 from accelbench.core.errors import setting_up
 from accelbench.core.plugins import PluginError
 from accelbench.core.protocols import Absent, Device, SetUp
@@ -27,7 +32,7 @@ from accelbench.hardware.machine import STEADY_GOVERNORS, busy_warning
 from accelbench.hardware.telemetry.energy import meters_of
 
 _OLDEST = (3, 11)
-_FORKING = "import json; from accelbench.hardware.doctor.forking import main; "
+_FORKING = "import json; from accelbench.hardware.doctor.checks import main; "
 _FORKING += "print(json.dumps(main()))"
 _FORKING_SECONDS = 20.0
 
@@ -362,3 +367,24 @@ def _asked(check: DoctorCheck, world: World) -> list[Finding]:
 def well(pairs: Examined) -> bool:
     """Return whether nothing that is installed is broken or clashes."""
     return not any(finding.health in ILL for _, finding in pairs)
+
+
+def main() -> dict[str, bool]:
+    """Fork a child and kill it; return what worked."""
+    if not hasattr(os, "fork"):
+        return {"fork": False, "pidfd": False}
+    child = processes.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    handle = None
+    try:
+        handle = os.pidfd_open(child) if hasattr(os, "pidfd_open") else None
+        if handle is not None:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        handle = None
+    if handle is None:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return {"fork": os.WIFSIGNALED(status), "pidfd": handle is not None}

@@ -17,7 +17,7 @@ from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
 from accelbench.models.file_models.kinds import FileRefusedError, format_of, reader_of
 from accelbench.models.file_models.unchanged import digest_of, stamp_of
-from accelbench.models.graph_files.opening import graph_name
+from accelbench.models.graph_files.costs import graph_name
 
 _COUNTING_SECONDS = 30
 #: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
