@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.residual_process import squared_distances
+from accelbench.predict.signatures import Floats, Ints
 
 _SHIFT, _OWN, _LINEAR, _SMOOTH = 0.2, 0.03, 0.25, 0.09  # standard deviations, of logarithms
 _REACH = 0.3  # of the smooth part, in shares

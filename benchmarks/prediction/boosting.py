@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats
+from accelbench.predict.signatures import Floats
 
 BOOSTING, RIDGE = "boosting", "ridge"
 Regression = Callable[[Floats], Floats]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.device_limits import LEVEL
+from accelbench.predict.signatures import Floats, Ints
 from prediction.anchors import ResidualInputs, choose_anchors, condition
 from prediction.cross_fits import Fold
 from prediction.graph_predictor import Cells, GraphPredictor, GraphTable

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.device_limits import LEVEL
+from accelbench.predict.signatures import Floats, Ints
 from prediction.boosting import fit_regression
 from prediction.intervals import weighted_quantile
 from prediction.measurements import TableMeasurement

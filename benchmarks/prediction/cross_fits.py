@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Ints
+from accelbench.predict.signatures import Ints
 from prediction.graph_predictor import Cells, GraphPredictor, GraphTable
 from prediction.network_training import single_thread
 

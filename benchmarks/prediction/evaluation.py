@@ -16,9 +16,9 @@ import numpy as np
 
 from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import UsageError
-from accelbench.predict.arrays import Ints
 from accelbench.predict.cases import LATENCY, TARGETS
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score, score_by
+from accelbench.predict.signatures import Ints
 from accelbench.predict.traces import torch_is_here
 from prediction.graph_evaluation import predict_by_graph
 from prediction.graph_predictor import GraphTable

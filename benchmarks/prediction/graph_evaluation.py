@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Ints
 from accelbench.predict.scoring import Predictions
+from accelbench.predict.signatures import Ints
 from prediction.anchors import choose_anchors, condition
 from prediction.calibration import Calibration, calibrate, residual_inputs
 from prediction.cross_fits import FOLDS, fit_together

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accelbench.core.device_facts import DeviceFacts, facts_of
-from accelbench.predict.arrays import CLASSES, Floats, Ints
+from accelbench.predict.signatures import CLASSES, Floats, Ints
 from accelbench.predict.traces import torch_is_here
 from prediction.boosting import (
     BOOSTING,

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.predict.arrays import CLASSES, Floats, Ints
 from accelbench.predict.evaluation import parquet_table
+from accelbench.predict.signatures import CLASSES, Floats, Ints
 
 _FIGURES = (
     "macs", "input_elements", "weight_elements", "output_elements", "m", "n", "k", "groups",

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.device_limits import LEVEL
 from accelbench.predict.scoring import Predictions
+from accelbench.predict.signatures import Floats, Ints
 from prediction.boosting import sklearn_is_here
 from prediction.cells import METHOD as CELLS_METHOD
 from prediction.cells import predict_cells

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats
 from accelbench.predict.device_limits import LEVEL
+from accelbench.predict.signatures import Floats
 
 
 def family_weights(families: Sequence[str]) -> Floats:

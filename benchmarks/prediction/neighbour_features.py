@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.signatures import Floats, Ints
 from prediction.measurements import TableMeasurement
 
 _ROUNDS = 4

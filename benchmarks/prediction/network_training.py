@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.core.errors import MissingExtraError
-from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.signatures import Floats, Ints
 from accelbench.predict.traces import torch_is_here
 from prediction.graphs import OperatorGraphs
 from prediction.operator_network import HIDDEN, ConfigurationLimits, OperatorNetwork

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from accelbench.predict.arrays import CLASSES, MULTIPLYING, Floats, Ints
+from accelbench.predict.signatures import CLASSES, MULTIPLYING, Floats, Ints
 from prediction.graphs import OperatorGraphs
 
 _INTENSITY_EDGES = (0, 4, 16, 48, 128, 384, np.inf)

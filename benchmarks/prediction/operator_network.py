@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import CLASSES, Floats, Ints
+from accelbench.predict.signatures import CLASSES, Floats, Ints
 from prediction.graphs import OperatorGraphs
 
 HIDDEN = 48

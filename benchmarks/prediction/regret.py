@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats
 from accelbench.predict.scoring import Predictions
+from accelbench.predict.signatures import Floats
 from prediction.measurements import TableConfiguration, TableMeasurement
 from prediction.transfer import distance
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats
 from accelbench.predict.device_limits import LEVEL
+from accelbench.predict.signatures import Floats
 from prediction.intervals import weighted_quantile
 from prediction.measurements import TableMeasurement
 from prediction.neighbour_features import cell_of

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.cases import LATENCY
 from accelbench.predict.scoring import Predictions
+from accelbench.predict.signatures import Floats, Ints
 from prediction.boosting import (
     BOOSTING,
     RIDGE,

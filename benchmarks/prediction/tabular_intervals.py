@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.device_limits import LEVEL
+from accelbench.predict.signatures import Floats, Ints
 from prediction.intervals import half_width, weighted_quantile
 from prediction.measurements import TableMeasurement
 from prediction.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL, SAME_HARDWARE

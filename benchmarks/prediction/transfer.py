@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import CLASSES, Floats, Ints
+from accelbench.predict.signatures import CLASSES, Floats, Ints
 from prediction.graph_predictor import GraphPredictor, element_bytes, limits_of
 from prediction.measurements import TableConfiguration
 from prediction.operator_network import ClassTimes, GraphBatches

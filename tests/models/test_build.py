@@ -8,15 +8,9 @@ import pytest
 import torch
 
 from accelbench.core.case import Shapes
-from accelbench.models.build import (
-    build,
-    built,
-    constructor,
-    initialised,
-    parameter_count,
-    skeleton,
-)
+from accelbench.models.build import build, built, constructor, parameter_count, skeleton
 from accelbench.models.find import every_model, find
+from accelbench.models.initial import initialised
 from accelbench.models.inputs import make_inputs
 from accelbench.models.narrow import weights_digest
 from refusals import refusal
@@ -160,7 +154,7 @@ def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec, trained):
 def test_a_model_never_all_exists_in_fp32_where_sixteen_bits_are_wanted():
     program = (
         "import re, torch\n"
-        "from accelbench.models.build import initialised\n"
+        "from accelbench.models.initial import initialised\n"
         "def peak():\n"
         "    return int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
         "def construct():\n"

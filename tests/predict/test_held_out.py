@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.case_predictions import Basis
 from accelbench.predict.cases import off_held_out, poor_notes
 from accelbench.predict.held_out import HeldOutError, HeldOutErrors, cases_held_out
+from accelbench.predict.signatures import Floats, Ints
 
 
 class Process:

@@ -10,7 +10,6 @@ from made_up_cases import HERE, THERE, made_case, made_trace, measured_cases
 
 from accelbench.core.calibration import CalibratedLimits
 from accelbench.models.graph_files.steps import OperatorSignature
-from accelbench.predict.arrays import MULTIPLYING
 from accelbench.predict.case_predictor import (
     USUAL_WIDENING,
     CaseFeatures,
@@ -22,7 +21,7 @@ from accelbench.predict.case_predictor import (
 from accelbench.predict.cases import CaseConfiguration
 from accelbench.predict.device_limits import HALF_WIDTH, within_limits
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
-from accelbench.predict.signatures import PassTrace
+from accelbench.predict.signatures import MULTIPLYING, PassTrace
 from accelbench.predict.terms import NOT_CALIBRATED, USUAL_TIME, Calibrated, TracedCase, time_terms
 
 LIMITS = CalibratedLimits("cpu", HERE.device, "2026-01-01", {"fp32": 4e12}, 1e11)

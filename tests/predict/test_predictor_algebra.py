@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from accelbench.predict import positive_sum, residual_process
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.residual_process import (
     CaseInputs,
     ResidualProcess,
     inverse_of,
     usual_variances,
 )
+from accelbench.predict.signatures import Floats, Ints
 
 
 def inputs(count: int, rng: np.random.Generator) -> CaseInputs:

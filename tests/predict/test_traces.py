@@ -12,9 +12,8 @@ from accelbench.models.find import every_model, find
 from accelbench.models.graph_files.steps import UntracedError
 from accelbench.models.inputs import settle
 from accelbench.predict import trace_catalogue, traces
-from accelbench.predict.arrays import CLASSES, MULTIPLYING
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.signatures import PassTrace
+from accelbench.predict.signatures import CLASSES, MULTIPLYING, PassTrace
 from accelbench.predict.terms import TracedCase, time_terms
 from accelbench.predict.trace_catalogue import traced
 from accelbench.predict.traces import Traces

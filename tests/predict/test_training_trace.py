@@ -12,10 +12,9 @@ from accelbench.core.case import Shapes
 from accelbench.models.find import find
 from accelbench.models.inputs import settle
 from accelbench.predict import traces as traces_module
-from accelbench.predict.arrays import MULTIPLYING
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.device_limits import least_values
-from accelbench.predict.signatures import PassTrace
+from accelbench.predict.signatures import MULTIPLYING, PassTrace
 from accelbench.predict.terms import TracedCase, memory_terms, time_terms
 from accelbench.predict.traces import Traces
 

@@ -9,13 +9,13 @@ from enum import StrEnum
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
     numbers_of_places,
 )
+from accelbench.predict.signatures import Floats, Ints
 
 
 class Basis(StrEnum):

@@ -22,7 +22,6 @@ from functools import cached_property
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.case_predictions import (
     Basis,
     CasePredictions,
@@ -55,6 +54,7 @@ from accelbench.predict.residual_process import (
     fit_process,
     usual_variances,
 )
+from accelbench.predict.signatures import Floats, Ints
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     USUAL_MEMORY,

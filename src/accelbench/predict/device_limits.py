@@ -15,8 +15,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from accelbench.predict.arrays import MULTIPLYING, Floats, Ints
 from accelbench.predict.cases import LATENCY, CaseConfiguration, PredictedCase
+from accelbench.predict.signatures import MULTIPLYING, Floats, Ints
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,

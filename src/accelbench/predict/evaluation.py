@@ -23,7 +23,6 @@ from accelbench.core.nouns import counted, listed
 from accelbench.models.find import known_as
 from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
-from accelbench.predict.arrays import CLASSES, Floats
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import (
@@ -40,7 +39,7 @@ from accelbench.predict.graph_file_reading import digest_of
 from accelbench.predict.measurement_plan import most_telling
 from accelbench.predict.monotone import rising_with_batch
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
-from accelbench.predict.signatures import PassTrace
+from accelbench.predict.signatures import CLASSES, Floats, PassTrace
 from accelbench.predict.stored_cases import StoredCases, stored_cases
 from accelbench.predict.stored_predictors import drawn_evenly, fitted_predictor
 from accelbench.predict.terms import TracedCase, peaks_are_known

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats
 from accelbench.predict.case_predictions import (
     Basis,
     left_out_bases,
@@ -21,6 +20,7 @@ from accelbench.predict.case_predictions import (
 )
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.residual_process import ResidualProcess
+from accelbench.predict.signatures import Floats
 
 #: Of fewer held-out cases nothing is said of an engine; then all engines count together.
 _FEWEST = 10

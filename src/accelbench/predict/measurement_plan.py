@@ -19,10 +19,10 @@ from accelbench.core.run_words import (
     size_words,
 )
 from accelbench.core.vocabulary import Mode
-from accelbench.predict.arrays import Floats
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import PredictedCase, sizes_of
 from accelbench.predict.device_memory import is_too_large
+from accelbench.predict.signatures import Floats
 from accelbench.run.plan.run_forecast import LONG_STEP, SecondsRange, commands_seconds
 
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.cases import (
     SIZES_WITHOUT_BATCH,
@@ -24,6 +23,7 @@ from accelbench.predict.cases import (
     PredictedCase,
     numbers_of_places,
 )
+from accelbench.predict.signatures import Floats, Ints
 from accelbench.predict.terms import TracedCase
 
 #: How many times the weight of all else that of a measured figure is, which is not to move.

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.signatures import Floats, Ints
 
 _SPREAD = 0.8  # of an efficiency beside the usual one, as a logarithm
 _NOISE = 0.35  # what one case is off by for reasons of its own

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
+from accelbench.predict.signatures import Floats, Ints
 
 #: Below this a general inverse is as fast as dividing further.
 _SMALL = 96

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.signatures import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Operator signatures of one pass of a model: what each operation is, how large, and how often."""
+"""Operator signatures of one pass of a model: what each operation is, how large, and how often.
+
+Classes of operators, and the arrays of numbers that predictors calculate with.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accelbench.core.model import ModelSpec
 from accelbench.models.graph_files.steps import OperatorSignature
-from accelbench.predict.arrays import CLASSES, Floats
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: The first seven multiply; the others only move values.
+CLASSES = (
+    "conv", "pw", "dw", "grp", "lin", "bmm", "sdpa",
+    "bn", "ln", "act", "pool", "softmax", "copy", "elt",
+)  # fmt: skip
+MULTIPLYING = 7
+
 
 #: The loss of models that tell an item's counterpart from those of the others in its batch.
 _OF_PAIRS = "contrastive"

@@ -23,7 +23,6 @@ from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
 from accelbench.judge.calibrations import stored_limits
-from accelbench.predict.arrays import Floats
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import (
@@ -34,6 +33,7 @@ from accelbench.predict.cases import (
     sizes_of,
 )
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
+from accelbench.predict.signatures import Floats
 from accelbench.predict.stored_cases import StoredCases, stored_cases
 from accelbench.predict.terms import (
     MEMORY_TERMS,

@@ -20,7 +20,6 @@ from accelbench.core.case import Shapes
 from accelbench.core.device_facts import DeviceFacts, facts_of
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import called
-from accelbench.predict.arrays import CLASSES, MULTIPLYING, Floats, Ints
 from accelbench.predict.cases import (
     DECODE,
     ON_CPUS,
@@ -30,7 +29,7 @@ from accelbench.predict.cases import (
     numbers_of_places,
     sizes_of,
 )
-from accelbench.predict.signatures import PassTrace
+from accelbench.predict.signatures import CLASSES, MULTIPLYING, Floats, Ints, PassTrace
 
 #: Products of each class that multiplies, values moved by each class, and launches.
 TIME_TERMS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accelbench.predict.arrays import CLASSES
+from accelbench.predict.signatures import CLASSES
 from prediction.calibration import Calibration, _reach
 from prediction.cross_fits import folds_of
 from prediction.graph_predictor import Cells, GraphTable

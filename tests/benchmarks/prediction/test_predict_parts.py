@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from accelbench.core.device_facts import facts_of, known_devices
-from accelbench.predict.arrays import CLASSES
 from accelbench.predict.scoring import Predictions, score
+from accelbench.predict.signatures import CLASSES
 from predict_tables import FAMILIES, operators
 from prediction.anchors import ResidualInputs, choose_anchors, condition
 from prediction.boosting import _ridge, fit_regression
