@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from pathlib import Path
 
@@ -58,5 +59,6 @@ def test_engine_files_that_are_none_say_what_they_are(tmp_path):
     ):
         (tmp_path / name).write_bytes(pickle.dumps([1]))
         assert words in refusal(tmp_path / name)
+    importlib.import_module("accelbench_executorch")  # it declares its format
     (tmp_path / "net.pte").write_bytes(b"\0\0\0\0ET12")
     assert "in the backend's own form" in refusal(tmp_path / "net.pte")
