@@ -80,6 +80,13 @@ def test_the_help_of_a_command_imports_nothing_heavy(command):
     assert not loaded & (HEAVY | RENDERING)
 
 
+@pytest.mark.parametrize("command", ["run", "fleet"])
+def test_the_help_of_a_command_imports_few_modules_of_ours(command):
+    code = ASK_FOR_HELP.replace('name.split(".")[0]', "name").format(words=[command, "--help"])
+    ours = [name for name in imported_by(code) if name.startswith("accelbench.")]
+    assert len(ours) <= 30
+
+
 @pytest.mark.parametrize("room", ["core", "hardware", "cli"])
 def test_the_rooms_that_every_command_needs_import_nothing_heavy(room):
     assert not imported_by(IMPORT.format(names=modules_of(room))) & HEAVY
