@@ -80,7 +80,10 @@ def terminal(database: Database, asked: Sequence[Sequence[str]], folder: Path) -
             if form and text.startswith(("{", "[")):
                 yield _surface([*words, *form], figures_of_document(json.loads(text)), text)
             else:
-                told = re.sub(r"(?m)^ *size .*$", "", text) if words[0] == "db" else text
+                # Why a result is implausible is a calculation with the documented peak, no figure.
+                why = r"[\d.]+ [TG]?FLOP in[\s\S]*?documented\s+peak\s+of[^/]*/s"
+                told = re.sub(why, "", text)
+                told = re.sub(r"(?m)^ *size .*$", "", told) if words[0] == "db" else told
                 yield _surface([*words, *form], figures_in(_plain(told)), text)
         for suffix in _WRITTEN.get(words[0], ()) if "--pivot" not in words else ():
             path = folder / f"{words[0]}-{number}.{suffix}"
