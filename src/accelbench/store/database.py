@@ -300,6 +300,8 @@ def _explain_sql(error: Exception) -> UsageError:
 def _batches(
     con: DuckDBPyConnection, where: str = "", params: Sequence[object] = ()
 ) -> Iterator[list[SampledRow]]:
+    from accelbench.store.body_to_row import spell_time
+
     names = [column.name for column in COLUMNS]
     chosen = ", ".join(f'"{name}"' for name in names)
     condition = f" WHERE {where}" if where else ""
@@ -310,19 +312,20 @@ def _batches(
     )
     while rows := cursor.fetchmany(_ROWS):
         records = (
-            {name: _plain(name, value) for name, value in zip(names, values, strict=True)}
+            {
+                name: _plain(name, value, spell_time)
+                for name, value in zip(names, values, strict=True)
+            }
             for values in rows
         )
         yield [cast("SampledRow", row) for row in records]  # of each column what the registry says
 
 
-def _plain(name: str, value: object) -> object:
+def _plain(name: str, value: object, spell_time: Callable[[datetime], str]) -> object:
     kind = BY_NAME[name].kind
     if kind == "json" and isinstance(value, str):
         return json.loads(value)
     if kind == "time" and isinstance(value, datetime):
-        from accelbench.store.body_to_row import spell_time
-
         return spell_time(value)
     return value
 
