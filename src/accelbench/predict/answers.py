@@ -14,7 +14,7 @@ from accelbench.core.vocabulary import Provenance
 from accelbench.judge.comparison import KNEE_SHARE
 from accelbench.models.inputs import items_per_step, throughput_unit
 from accelbench.predict.case_predictions import Basis
-from accelbench.predict.case_predictor import CasePredictor
+from accelbench.predict.case_predictor import PredictorsByKind
 from accelbench.predict.cases import (
     LATENCY,
     SIZES_WITHOUT_BATCH,
@@ -191,7 +191,7 @@ class PredictionAnswer:
 
 def answer(
     cases: Sequence[PredictedCase],
-    predictors: Mapping[str, CasePredictor],
+    predictors: Mapping[str, PredictorsByKind],
     measured: Sequence[MeasuredCase],
     traces: Traces,
     calibrated: Calibrated = NOT_CALIBRATED,
@@ -243,12 +243,12 @@ def answer(
     rests_on_results = any(basis is not Basis.PEAKS for basis in latency.basis)
     learned = learned_from(predictors[LATENCY].whole if rests_on_results else (), known)
     kinds = sorted(learned, reverse=True)
-    held_out = predictors[LATENCY].held_out
+    latency_predictors = predictors[LATENCY]
     for figure, case, basis in zip(figures, known_cases, latency.basis, strict=True):
         _say_what_it_rests_on(figure, basis, kinds)
         if figure["basis"] == Basis.PEAKS:
             _say_whose_peaks(figure, case.configuration, calibrated)
-        if (error := held_out.of(basis, case.configuration)) is not None:
+        if (error := latency_predictors.held_out_error(basis, case.configuration)) is not None:
             figure["held_out_error"] = error.median
             figure["held_out_of"] = cases_held_out(error, case.configuration)
     notes = [str(error) for error in failures.values()]

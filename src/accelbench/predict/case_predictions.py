@@ -13,6 +13,7 @@ from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    name_stem,
     numbers_of_places,
 )
 from accelbench.predict.signatures import Floats, Ints
@@ -24,6 +25,7 @@ class Basis(StrEnum):
     MEASURED = "this case, measured"
     OTHER_SIZES = "the model here, at other sizes"
     ELSEWHERE = "the model in another configuration"
+    FAMILY = "models of its family in this configuration"
     OTHER_MODELS = "other models in this configuration"
     OTHER_CONFIGURATIONS = "other configurations"
     PEAKS = "vendor peaks alone"
@@ -35,14 +37,16 @@ def bases_of(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> 
     pairs = {(case.model, case.configuration) for case in known}
     models = {case.model for case in known}
     configurations = {case.configuration for case in known}
-    hardware = {case.configuration.hardware for case in known}
+    families = {(name_stem(model), place) for model, place in pairs}
 
     def basis(model: str, place: CaseConfiguration) -> Basis:
         if (model, place) in pairs:
             return Basis.OTHER_SIZES
         if place in configurations:
-            return Basis.ELSEWHERE if model in models else Basis.OTHER_MODELS
-        return Basis.OTHER_CONFIGURATIONS if place.hardware in hardware else Basis.PEAKS
+            if model in models:
+                return Basis.ELSEWHERE
+            return Basis.FAMILY if (name_stem(model), place) in families else Basis.OTHER_MODELS
+        return Basis.OTHER_CONFIGURATIONS if known else Basis.PEAKS
 
     bases: dict[tuple[str, int], Basis] = {}
     found = []
@@ -60,6 +64,8 @@ def left_out_bases(cases: Sequence[PredictedCase], groups: Ints) -> list[Basis]:
     """What each case would rest on without its group."""
     counts = Counter((c.model, c.configuration) for c in cases)
     models = Counter(c.model for c in cases)
+    families = Counter((name_stem(c.model), c.configuration) for c in cases)
+    own = Counter((group, c.configuration) for c, group in zip(cases, groups.tolist(), strict=True))
     sizes = Counter(groups.tolist())
     bases = []
     for case, group in zip(cases, groups.tolist(), strict=True):
@@ -67,6 +73,8 @@ def left_out_bases(cases: Sequence[PredictedCase], groups: Ints) -> list[Basis]:
             bases.append(Basis.OTHER_SIZES)
         elif models[case.model] > sizes[group]:
             bases.append(Basis.ELSEWHERE)
+        elif families[name_stem(case.model), case.configuration] > own[group, case.configuration]:
+            bases.append(Basis.FAMILY)
         else:
             bases.append(Basis.OTHER_MODELS)
     return bases
@@ -144,3 +152,18 @@ class CasePredictions:
         return replace(
             self, value=value, low=np.minimum(self.low, value), high=np.maximum(self.high, value)
         )
+
+
+def joined_predictions(
+    parts: Sequence[tuple[Ints, CasePredictions]], count: int
+) -> CasePredictions:
+    """Return the predictions of so many cases, from those of some of their rows each."""
+    value, low, high = np.zeros((3, count))
+    basis = [Basis.PEAKS] * count
+    limited = np.zeros(count, dtype=bool)
+    for rows, part in parts:
+        value[rows], low[rows], high[rows] = part.value, part.low, part.high
+        limited[rows[part.limited]] = True
+        for row, kind in zip(rows.tolist(), part.basis, strict=True):
+            basis[row] = kind
+    return CasePredictions(value, low, high, tuple(basis), np.flatnonzero(limited))

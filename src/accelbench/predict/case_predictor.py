@@ -26,6 +26,7 @@ from accelbench.predict.case_predictions import (
     Basis,
     CasePredictions,
     bases_of,
+    joined_predictions,
     left_out_bases,
     numbered_alike,
     with_its_parts,
@@ -36,6 +37,8 @@ from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    kind_of,
+    name_stem,
     numbers_of_places,
 )
 from accelbench.predict.device_limits import (
@@ -45,7 +48,7 @@ from accelbench.predict.device_limits import (
     measured_below,
     within_limits,
 )
-from accelbench.predict.held_out import HeldOutErrors
+from accelbench.predict.held_out import HeldOutError, HeldOutErrors
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum, fit_sum
 from accelbench.predict.residual_process import (
     CaseInputs,
@@ -141,6 +144,8 @@ _NEAR = 1.0
 USUAL_WIDENING = 0.1
 _LEAST_WIDENING = 0.05
 _FEWEST_ERRORS = 20
+#: A configuration with so many cases has a sum of times of its own: 65 factors.
+_FEWEST_OF_SUM = 100
 
 
 def doublings_beyond(
@@ -220,6 +225,10 @@ _PEAKS_WIDTH = {LATENCY: 1.1, MEMORY: 1.6}
 _CASES_ONE_BY_ONE = 400
 _FOLDS = 6
 _UNLIKE_ROUNDS = 2
+#: Of more cases whole families are left out in place of models.
+_MOST_REFITTED = 1500
+#: Of so many cases at most whole configurations and batches are left out.
+_MOST_LEFT_OUT = 1000
 
 
 @dataclass(frozen=True)
@@ -313,12 +322,14 @@ class CasePredictor:
             self.unlike |= {key: float(times) for key, times in more if times > 1.0}
         return self.unlike
 
-    def condition(self, variances: Floats) -> CasePredictor:
-        """Make a predictor ready whose factors and widths were kept."""
+    def condition(
+        self, variances: Floats, kept: tuple[Floats, Floats] | None = None
+    ) -> CasePredictor:
+        """Make a predictor ready whose factors and widths were kept, and maybe its posterior."""
         if len(self.known):
             residual = self.log_values - self._base(self.known)
             inputs = self._inputs(self.known, learn=True)
-            self.process = ResidualProcess(inputs, residual, variances).conditioned()
+            self.process = ResidualProcess(inputs, residual, variances, kept)
         return self
 
     def predict(self, features: CaseFeatures) -> CasePredictions:
@@ -380,11 +391,11 @@ class CasePredictor:
         return bases_of(cases, self.known.cases)
 
     def _fitted_rooflines(self) -> ConfigurationSums:
-        """The sum of all configurations; of memory also that of each, near the one of all.
+        """The sum of all configurations, and that of each with many cases, near the one of all.
 
-        One engine maps the weights and another keeps two copies of them. Of latency sums of each
-        configuration gave nothing, as the process shares what efficiencies differ by: ONNX Runtime
-        15.0 and PyTorch 14.0 % with one sum, 16.7 and 15.3 with several; its memory 15.5 and 13.0.
+        One engine maps the weights and another keeps two copies of them: of memory few cases are
+        enough. Of latency the residual process shares what efficiencies differ by until a
+        configuration has as many cases as the sum has factors.
         """
         if not len(self.known):
             return ConfigurationSums(PositiveSum(np.log(self.usual)))
@@ -392,13 +403,13 @@ class CasePredictor:
         numbers = numbered_alike(configurations)
         whole = fit_sum(self.known.terms, self.log_values, self.usual, numbers)
         rooflines = ConfigurationSums(whole)
-        if self.target == LATENCY:
-            return rooflines
+        fewest = 1 if self.target == MEMORY else _FEWEST_OF_SUM
         for number, configuration in enumerate(dict.fromkeys(configurations)):
             rows = np.flatnonzero(numbers == number)
-            rooflines.of[configuration] = fit_sum(
-                self.known.terms[rows], self.log_values[rows], np.exp(whole.theta)
-            )
+            if len(rows) >= fewest:
+                terms, values = self.known.terms[rows], self.log_values[rows]
+                slower = np.median(values - whole(terms)) if self.target == LATENCY else 0.0
+                rooflines.of[configuration] = fit_sum(terms, values, np.exp(whole.theta + slower))
         return rooflines
 
     def _base(self, features: CaseFeatures) -> Floats:
@@ -452,35 +463,51 @@ class CasePredictor:
         """
         process = self.process
         assert process is not None
+        cases = self.known.cases
         kinds = {
             # A request is left out with its parts: they would say how long it takes.
-            Basis.OTHER_SIZES: numbered_alike([with_its_parts(case) for case in self.known.cases]),
-            Basis.ELSEWHERE: numbered_alike([(c.model, c.configuration) for c in self.known.cases]),
+            Basis.OTHER_SIZES: numbered_alike([with_its_parts(case) for case in cases]),
+            Basis.ELSEWHERE: numbered_alike([(c.model, c.configuration) for c in cases]),
+            Basis.FAMILY: numbered_alike([case.model for case in cases]),
         }
         for basis, groups in kinds.items():
             mean, variance = process.left_out(groups)
-            wanted = left_out_bases(self.known.cases, groups)
+            wanted = left_out_bases(cases, groups)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
             self._set_width(basis, errors[[kind is basis for kind in wanted]])
-        self._calibrate_new_configurations(process)
-        self._calibrate_larger_batches(process)
+        some = self._some_of(process)
+        self._calibrate_new_configurations(some)
+        self._calibrate_larger_batches(some)
         self.unseen = self.errors_of_unseen_models(seed)
         standard = self.unseen[1]
         self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
 
-    def _calibrate_new_configurations(self, process: ResidualProcess) -> None:
+    def _some_of(self, process: ResidualProcess) -> tuple[ResidualProcess, list[PredictedCase]]:
+        """The process of some cases: to leave many out at once takes the cube of their number."""
+        count = len(self.known)
+        rows = np.arange(count)
+        if count > _MOST_LEFT_OUT:
+            rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_LEFT_OUT, replace=False))
+        some = ResidualProcess(process.inputs.only(rows), process.residual[rows], process.variances)
+        return some, [self.known.cases[int(row)] for row in rows]
+
+    def _calibrate_new_configurations(
+        self, some: tuple[ResidualProcess, list[PredictedCase]]
+    ) -> None:
         """The width where a configuration was never measured: each whole one is left out."""
-        groups = numbered_alike([case.configuration for case in self.known.cases])
+        process, cases = some
+        groups = numbered_alike([case.configuration for case in cases])
         if int(groups.max()):
             mean, variance = process.left_out(groups)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
             self._set_width(Basis.OTHER_CONFIGURATIONS, errors)
 
-    def _calibrate_larger_batches(self, process: ResidualProcess) -> None:
+    def _calibrate_larger_batches(self, some: tuple[ResidualProcess, list[PredictedCase]]) -> None:
         """What intervals grow by beyond what was measured: the largest batches are left out."""
+        process, cases = some
         width = self.widths.get(Basis.OTHER_SIZES, _UNCOUNTED_WIDTH)
         excess, beyond = [np.zeros(0)], [np.zeros(0)]
-        for groups, doublings in larger_batches(self.known.cases):
+        for groups, doublings in larger_batches(cases):
             mean, variance = process.left_out(groups)
             error = np.abs(process.residual - mean) - width * np.sqrt(variance)
             excess.append(error[doublings > 0.0])
@@ -490,11 +517,15 @@ class CasePredictor:
     def errors_of_unseen_models(self, seed: int = 0) -> tuple[Floats, Floats]:
         """Errors of each case, its model left out: as logarithms, and as standard deviations.
 
-        NaN where there is no other model.
+        Of many cases whole families are left out. NaN if there is no other model.
         """
-        assert self.process is not None
+        process = self.process
+        assert process is not None
         models = numbered_alike([case.model for case in self.known.cases])
         count = int(models.max()) + 1
+        if len(models) > _MOST_REFITTED:
+            models = numbered_alike([name_stem(case.model) for case in self.known.cases])
+            count = int(models.max()) + 1
         folds = count if len(models) <= _CASES_ONE_BY_ONE else min(_FOLDS, count)
         fold = np.random.default_rng(seed).permutation(count)[models] % folds
         error, standard = np.full(len(models), np.nan), np.full(len(models), np.nan)
@@ -502,7 +533,7 @@ class CasePredictor:
             inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
             if not len(inside) or not len(outside):
                 continue
-            without = self._without(inside, self.process.variances)
+            without = self._without(inside, process.variances)
             log_value, deviation = without._predict(self.known.only(outside))
             error[outside] = self.log_values[outside] - log_value
             standard[outside] = np.abs(error[outside]) / deviation
@@ -514,15 +545,92 @@ class CasePredictor:
             self.widths[basis] = float(np.sort(errors)[min(rank, len(errors) - 1)])
 
 
-def predictor_of(
+class PredictorsByKind:
+    """The predictors of one target, one for each kind of platform.
+
+    Results of one kind of platform do not move predictions of another. In one predictor, phones and
+    boards took the error of public values of GPUs from 15 to 200 %.
+    """
+
+    def __init__(self, target: str, of: Mapping[str, CasePredictor]) -> None:
+        self.target = target
+        self.of = dict(of)
+        self._nothing = CasePredictor(target, CaseFeatures.of([], target), np.zeros(0))
+
+    def __len__(self) -> int:
+        return sum(len(predictor.known) for predictor in self.of.values())
+
+    @property
+    def whole(self) -> list[PredictedCase]:
+        """The known cases that are whole steps, not parts of a request."""
+        return [case for predictor in self.of.values() for case in predictor.whole]
+
+    def predictor(self, configuration: CaseConfiguration) -> CasePredictor:
+        """The predictor of a configuration's kind of platform."""
+        return self.of.get(kind_of(configuration), self._nothing)
+
+    def _by_predictor(self, features: CaseFeatures) -> Iterator[tuple[CasePredictor, Ints]]:
+        numbers = numbers_of_places(features.cases)
+        first = {number: case for number, case in zip(numbers, features.cases, strict=True)}
+        kinds = {number: kind_of(case.configuration) for number, case in first.items()}
+        row_kinds = np.array([kinds[number] for number in numbers])
+        for kind in dict.fromkeys(kinds.values()):
+            yield self.of.get(kind, self._nothing), np.flatnonzero(row_kinds == kind)
+
+    def predict(self, features: CaseFeatures) -> CasePredictions:
+        """Return predictions of cases, each by the predictor of its kind."""
+        parts = [
+            (rows, predictor.predict(features.only(rows)))
+            for predictor, rows in self._by_predictor(features)
+        ]
+        return joined_predictions(parts, len(features))
+
+    def predict_traced(
+        self, traced: Sequence[TracedCase], calibrated: Calibrated = NOT_CALIBRATED
+    ) -> CasePredictions:
+        """Return predictions of cases with their operators, each by itself."""
+        return self.predict(CaseFeatures.of(traced, self.target, calibrated=calibrated))
+
+    def least(self, features: CaseFeatures) -> Floats:
+        """Return what no case can be below: its limit, unless less was measured there."""
+        least = np.zeros(len(features))
+        for predictor, rows in self._by_predictor(features):
+            least[rows] = predictor.least(features.only(rows))
+        return least
+
+    def covariance(self, features: CaseFeatures) -> tuple[Floats, float]:
+        """Return the covariance of the errors of predictions, and the noise of a measurement.
+
+        Errors on different kinds of platforms are independent.
+        """
+        total, noises = np.zeros((len(features), len(features))), []
+        for predictor, rows in self._by_predictor(features):
+            total[np.ix_(rows, rows)], noise = predictor.covariance(features.only(rows))
+            noises.append(noise)
+        return total, max(noises, default=0.0)
+
+    def held_out_error(self, basis: Basis, configuration: CaseConfiguration) -> HeldOutError | None:
+        """Return the error of predictions on a basis, with that basis held out."""
+        return self.predictor(configuration).held_out.of(basis, configuration)
+
+
+def fit_predictors(
     measured: Sequence[MeasuredCase],
     traced: Mapping[PredictedCase, TracedCase],
     target: str,
     calibrated: Calibrated = NOT_CALIBRATED,
-) -> CasePredictor:
-    """A predictor of a target, with the cases that it is to be fitted to."""
-    values = [(m.case, m.value(target)) for m in measured]
-    pairs = [(traced[case], value) for case, value in values if case in traced and value]
-    logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
-    features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)
-    return CasePredictor(target, features, logs)
+    begin: Mapping[str, Floats] | None = None,
+) -> PredictorsByKind:
+    """Fit the predictors of a target, from variances to begin with; leave out untraced cases."""
+    by_kind: dict[str, list[MeasuredCase]] = {}
+    for entry in measured:
+        if entry.case in traced and entry.value(target):
+            by_kind.setdefault(kind_of(entry.case.configuration), []).append(entry)
+    of = {}
+    for kind, entries in by_kind.items():
+        logs = np.log(np.array([entry.value(target) for entry in entries], dtype=np.float64))
+        cases = [traced[entry.case] for entry in entries]
+        features = CaseFeatures.of(cases, target, calibrated=calibrated)
+        variances = (begin or {}).get(kind)
+        of[kind] = CasePredictor(target, features, logs).fit(begin=variances)
+    return PredictorsByKind(target, of)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -83,7 +85,7 @@ class MeasuredCase:
     """A case with what it was measured to take: the middle of the launches of its newest run.
 
     Attributes:
-        source: who measured it, where it was imported and says so.
+        source: who measured it, if it was imported and its source is known.
     """
 
     case: PredictedCase
@@ -100,6 +102,48 @@ class MeasuredCase:
 def family_of(spec: ModelSpec) -> str:
     """Return the family of a model; files do not have one."""
     return UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
+
+
+_TAG, _LETTERS = re.compile(r"^[a-z]{2}_"), re.compile(r"[a-z]+")
+
+
+def name_stem(model: str) -> str:
+    """Return the first word of a model's name: its near relatives have the same.
+
+    An owner, a short tag before an underscore and a version are left out. Families that a table or
+    the catalogue states gave the same errors, and a user's own file has none.
+    """
+    name = _TAG.sub("", model.lower().rpartition("/")[2])
+    word = _LETTERS.match(name)
+    return word[0] if word else name
+
+
+#: Kinds of platforms by their engines' hardware; others are a kind of their own.
+_KINDS = {
+    **dict.fromkeys(ON_CPUS, "CPU"),
+    **dict.fromkeys(("cuda", "rocm", "directml", "mps", "webgpu", "webnn"), "GPU"),
+}
+
+
+#: By so much a difference in each field parts two configurations: e to the minus of the sum is what
+#: their residuals have in common.
+APART = {
+    "device": 0.3, "hardware": 0.4, "runtime": 1.0, "precision": 0.6, "mode": 1.0,
+    "compiled": 0.5, "threads": 0.2, "options": 0.3,
+}  # fmt: skip
+
+
+def distance(some: CaseConfiguration, other: CaseConfiguration) -> float:
+    """Return by how much two configurations differ."""
+    return sum(
+        weight for name, weight in APART.items() if getattr(some, name) != getattr(other, name)
+    )
+
+
+@cache
+def kind_of(configuration: CaseConfiguration) -> str:
+    """Return the kind of platform of a configuration."""
+    return _KINDS.get(configuration.hardware, configuration.hardware)
 
 
 def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:

@@ -16,9 +16,10 @@ from statistics import NormalDist
 import numpy as np
 
 from accelbench.predict.cases import LATENCY, CaseConfiguration, PredictedCase
-from accelbench.predict.signatures import MULTIPLYING, Floats, Ints
+from accelbench.predict.signatures import Floats, Ints
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
+    PRODUCT_TERMS,
     Calibrated,
     TracedCase,
     peak_limits,
@@ -52,7 +53,7 @@ def least_values(
     places = dict.fromkeys(entry.case.configuration for entry in traced)
     known = {place: peaks_are_known(place, calibrated) for place in places}
     limiting = {place: peak_limits(place, calibrated) for place in places}
-    products = times[:, :MULTIPLYING].sum(axis=1)
+    products = times[:, :PRODUCT_TERMS].sum(axis=1)
     products *= [limiting[entry.case.configuration] for entry in traced]
     by_rule = np.array([entry.is_trained_by_rule for entry in traced], dtype=bool)
     products = products * np.where(by_rule, _LEAST_TRAINED, 1.0)

@@ -24,7 +24,7 @@ from accelbench.models.find import known_as
 from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
 from accelbench.predict.case_predictions import Basis, CasePredictions
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, PredictorsByKind
 from accelbench.predict.cases import (
     DECODE,
     LATENCY,
@@ -38,10 +38,10 @@ from accelbench.predict.graph_file_models import FileModel, graph_spec
 from accelbench.predict.graph_file_reading import digest_of
 from accelbench.predict.measurement_plan import most_telling
 from accelbench.predict.monotone import rising_with_batch
-from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
+from accelbench.predict.scoring import EvaluatedCases, Predictions, joined_cases, score_by
 from accelbench.predict.signatures import CLASSES, Floats, PassTrace
 from accelbench.predict.stored_cases import StoredCases, stored_cases
-from accelbench.predict.stored_predictors import drawn_evenly, fitted_predictor
+from accelbench.predict.stored_predictors import drawn_evenly, fitted_predictors
 from accelbench.predict.terms import TracedCase, peaks_are_known
 from accelbench.predict.traces import Traces
 
@@ -176,17 +176,17 @@ def evaluate_tables(
             "Name a table of operators: --graph-features.",
         )
     hear(f"Learning from {counted(len(measured), 'case')} …")
-    predictor = fitted_predictor(measured, operators, request.target)
+    predictor = fitted_predictors(measured, operators, request.target)
     anchors = _anchors(predictor, asked, operators, request.anchors)
     if anchors:
         measured = [*measured, *(asked[row] for row in anchors)]
-        predictor = fitted_predictor(measured, operators, request.target)
+        predictor = fitted_predictors(measured, operators, request.target)
     cases = _evaluated(predictor, measured, asked, operators, anchors)
     modes = [entry.case.configuration.mode for entry in asked]
     return {
         "target": request.target,
         "anchors": request.anchors,
-        "learned_from": len(predictor.known),
+        "learned_from": len(predictor),
         **cases.score(),
         "per_hardware": cases.score_by_group(),
         "per_basis": score_by(cases.predictions, cases.measured, cases.predictions.basis),
@@ -232,7 +232,7 @@ def _unpredicted(stored: StoredCases) -> list[str]:
 
 
 def _anchors(
-    predictor: CasePredictor,
+    predictor: PredictorsByKind,
     asked: Sequence[MeasuredCase],
     operators: Mapping[PredictedCase, TracedCase],
     number: int,
@@ -257,7 +257,7 @@ def _anchors(
 
 
 def _evaluated(
-    predictor: CasePredictor,
+    predictor: PredictorsByKind,
     measured: Sequence[MeasuredCase],
     asked: Sequence[MeasuredCase],
     operators: Mapping[PredictedCase, TracedCase],
@@ -293,7 +293,9 @@ _FOLDS = 5
 _PARTS = {PREFILL: "time to first token", DECODE: "time per token after it"}
 
 
-def own_cases(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[str, EvaluatedCases]:
+def own_cases(
+    predictors: Mapping[str, PredictorsByKind], seed: int = 0
+) -> dict[str, EvaluatedCases]:
     """Every measured case by target, its model predicted from all others.
 
     Intervals are as wide as nine in ten errors, standardised, of the models of other folds.
@@ -311,12 +313,15 @@ def own_scores(cases: Mapping[str, EvaluatedCases]) -> dict[str, Any]:
     return {target: _scores(entry) for target, entry in cases.items()}
 
 
-def _cases(predictor: CasePredictor, seed: int, part: str = "") -> EvaluatedCases:
+def _cases(predictors: PredictorsByKind, seed: int, part: str = "") -> EvaluatedCases:
+    every = [_cases_of_kind(one, seed) for one in predictors.of.values()]
+    whole = joined_cases(predictors.target, every)
+    known = [case for one in predictors.of.values() for case in one.known.cases]
+    return whole.only(np.flatnonzero([case.part == part for case in known]))
+
+
+def _cases_of_kind(predictor: CasePredictor, seed: int) -> EvaluatedCases:
     known = predictor.known.cases
-    if not known:
-        nothing = np.zeros(0)
-        unpredicted = Predictions(nothing, nothing, (), nothing.astype(bool))
-        return EvaluatedCases(predictor.target, unpredicted, nothing, (), ())
     error, standard = predictor.unseen or predictor.errors_of_unseen_models(seed)
     models = [case.model for case in known]
     deviation = np.abs(error) / np.maximum(standard, 1e-9)
@@ -326,10 +331,9 @@ def _cases(predictor: CasePredictor, seed: int, part: str = "") -> EvaluatedCase
         predictor.log_values - error, half, ("unseen model",) * count, np.zeros(count, dtype=bool)
     )
     engines = [f"{case.configuration.runtime}/{case.configuration.hardware}" for case in known]
-    cases = EvaluatedCases(
+    return EvaluatedCases(
         predictor.target, predictions, np.exp(predictor.log_values), models, engines
     )
-    return cases.only(np.flatnonzero([case.part == part for case in known]))
 
 
 def _scores(cases: EvaluatedCases) -> dict[str, Any]:

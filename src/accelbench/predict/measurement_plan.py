@@ -19,7 +19,7 @@ from accelbench.core.run_words import (
     size_words,
 )
 from accelbench.core.vocabulary import Mode
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.case_predictor import CaseFeatures, PredictorsByKind
 from accelbench.predict.cases import PredictedCase, sizes_of
 from accelbench.predict.device_memory import is_too_large
 from accelbench.predict.signatures import Floats
@@ -117,7 +117,7 @@ def most_telling(
 
 
 def plan(
-    features: CaseFeatures, predictor: CasePredictor, number: int, costs: MeasurementCosts
+    features: CaseFeatures, predictor: PredictorsByKind, number: int, costs: MeasurementCosts
 ) -> MeasurementPlan:
     """Return the measurements that lower the deviation of all cases most for their time.
 

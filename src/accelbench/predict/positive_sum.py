@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accelbench.predict.cases import CaseConfiguration
+from accelbench.predict.cases import CaseConfiguration, distance
 from accelbench.predict.signatures import Floats, Ints
 
 _SPREAD = 0.8  # of an efficiency beside the usual one, as a logarithm
@@ -68,7 +68,13 @@ class ConfigurationSums:
         for row, configuration in enumerate(configurations):
             rows.setdefault(configuration, []).append(row)
         for configuration, places in rows.items():
-            yield self.of.get(configuration, self.whole), np.array(places)
+            yield self._nearest(configuration), np.array(places)
+
+    def _nearest(self, configuration: CaseConfiguration) -> PositiveSum:
+        """The sum of the most similar configuration that has one: terms are at each one's peaks."""
+        if configuration in self.of:
+            return self.of[configuration]
+        return self.of[min(self.of, key=lambda known: distance(configuration, known))]
 
 
 def fit_sum(

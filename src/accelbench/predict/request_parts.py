@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictions import CasePredictions
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.case_predictor import CaseFeatures, PredictorsByKind
 from accelbench.predict.cases import DECODE, LATENCY, PREFILL, MeasuredCase, PredictedCase
 from accelbench.predict.monotone import rising_with_batch
 from accelbench.predict.terms import Calibrated, TracedCase
@@ -60,7 +60,7 @@ class RequestFigures:
 def request_parts(
     traced: Sequence[TracedCase],
     whole: CasePredictions,
-    predictor: CasePredictor,
+    predictor: PredictorsByKind,
     known: Mapping[PredictedCase, MeasuredCase],
     calibrated: Calibrated,
 ) -> RequestFigures:

@@ -99,6 +99,23 @@ class EvaluatedCases:
         ]
 
 
+def joined_cases(target: str, every: Sequence[EvaluatedCases]) -> EvaluatedCases:
+    """Return several cases as one."""
+    predictions = Predictions(
+        np.concatenate([np.zeros(0), *(some.predictions.log_value for some in every)]),
+        np.concatenate([np.zeros(0), *(some.predictions.half_width for some in every)]),
+        [basis for some in every for basis in some.predictions.basis],
+        np.concatenate([np.zeros(0, dtype=bool), *(some.predictions.anchor for some in every)]),
+    )
+    return EvaluatedCases(
+        target,
+        predictions,
+        np.concatenate([np.zeros(0), *(some.measured for some in every)]),
+        [model for some in every for model in some.models],
+        [group for some in every for group in some.groups],
+    )
+
+
 def score(predictions: Predictions, measured: Floats, rows: Ints) -> Score:
     """The scores of some rows; anchors and rows without a prediction are left out."""
     scored = np.array(

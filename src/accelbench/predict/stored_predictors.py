@@ -1,14 +1,16 @@
-"""Trained predictors of cases, kept as JSON beside the database that they learned from.
+"""Trained predictors of cases, kept beside the database that they learned from.
 
 A file holds what was learned and from what: factors, variances, widths, and the cases with their
 terms, so that predicting needs neither torch nor the database's rows. It names the hash of the
-measurements and calibrations; when they have changed, a predictor is fitted anew from where the old
-one stood.
+measurements and calibrations; when they have changed, predictors are fitted anew from where the old
+ones stood. It is a NumPy archive, whose checksums reveal a damaged file.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -24,7 +26,12 @@ from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
 from accelbench.judge.calibrations import stored_limits
 from accelbench.predict.case_predictions import Basis, CasePredictions
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
+from accelbench.predict.case_predictor import (
+    CaseFeatures,
+    CasePredictor,
+    PredictorsByKind,
+    fit_predictors,
+)
 from accelbench.predict.cases import (
     TARGETS,
     CaseConfiguration,
@@ -35,14 +42,7 @@ from accelbench.predict.cases import (
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.signatures import Floats
 from accelbench.predict.stored_cases import StoredCases, stored_cases
-from accelbench.predict.terms import (
-    MEMORY_TERMS,
-    NOT_CALIBRATED,
-    TIME_TERMS,
-    Calibrated,
-    TracedCase,
-    time_terms,
-)
+from accelbench.predict.terms import NOT_CALIBRATED, Calibrated, TracedCase, time_terms
 from accelbench.predict.traces import TRACE_VERSION, Traces
 
 if TYPE_CHECKING:
@@ -53,10 +53,9 @@ FOLDER = "prediction_models"
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
 _UNTRACED = "-untraced"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 8
-#: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
-#: cube of them: 1,500 take some ten seconds.
-MOST_CASES = 1500
+VERSION = 9
+#: Of more cases of a store as many are drawn evenly: fitting them takes half a minute.
+MOST_CASES = 40_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Predictors:
         fitted: whether they were fitted now, and not read.
     """
 
-    of: Mapping[str, CasePredictor]
+    of: Mapping[str, PredictorsByKind]
     stored: StoredCases
     learned_from: str
     fitted: bool
@@ -105,63 +104,55 @@ def predictors_of(
         hear: told before something is fitted.
     """
     if database is None:
-        return _fitted(StoredCases((), {}), NOT_CALIBRATED, "", traces, {}, None)
+        return _fitted(StoredCases((), {}), NOT_CALIBRATED, "", traces, None, None)
     stored, calibrated = stored_cases(database), stored_limits(database)
-    kept = _kept(database)
+    kept = _read(_path(database))
     learned_from = _hash(stored.learnable, calibrated)
     if not train and (same := _same(kept, stored, calibrated, learned_from, stale=stale)):
         return same
     if not train and not traces.takes:
-        untraced = _kept(database, _UNTRACED)
+        untraced = _read(_path(database, _UNTRACED))
         if same := _same(untraced, stored, calibrated, learned_from, stale=stale):
-            for entry in filter(None, untraced.values()):
-                traces.left_out |= {*entry.left_out}
+            traces.left_out |= {*(untraced.left_out if untraced else ())}
             return same
     if stored.cases:
         hear(f"Learning from {stored.said} …")
-    begin = {
-        target: entry.predictor.process.variances
-        for target, entry in kept.items()
-        if entry and entry.predictor.process and not train
-    }
-    place = (database.path.parent / FOLDER, database) if keep else None
-    return _fitted(stored, calibrated, learned_from, traces, begin, place)
+    return _fitted(
+        stored,
+        calibrated,
+        learned_from,
+        traces,
+        None if train else kept,
+        database if keep else None,
+    )
 
 
 def kept_predictors(database: Database, stored: StoredCases) -> Predictors | None:
     """Return the predictors next to a database; None if its measurements changed."""
     calibrated = stored_limits(database)
-    return _same(_kept(database), stored, calibrated, _hash(stored.learnable, calibrated))
-
-
-def _kept(database: Database, kind: str = "") -> dict[str, KeptPredictor | None]:
-    folder = database.path.parent / FOLDER
-    return {target: _read(_path(folder, database, target, kind), target) for target in TARGETS}
+    return _same(_read(_path(database)), stored, calibrated, _hash(stored.learnable, calibrated))
 
 
 def _same(
-    kept: Mapping[str, KeptPredictor | None],
+    kept: KeptPredictors | None,
     stored: StoredCases,
     calibrated: Calibrated,
     learned_from: str,
     *,
     stale: bool = False,
 ) -> Predictors | None:
-    """Those that are kept, where all learned from these measurements, or where any will do."""
-    limits = _hash((), calibrated)
-    same = {target: entry.predictor for target, entry in kept.items()
-            if entry and (entry.learned_from == learned_from
-                          or (stale and entry.limits == limits))}  # fmt: skip
-    if len(same) < len(TARGETS):
+    """Those that are kept, if they learned from these measurements, or if any will do."""
+    if kept is None:
         return None
-    notes = tuple(dict.fromkeys(note for entry in kept.values() if entry for note in entry.notes))
-    return Predictors(same, stored, learned_from, False, notes, calibrated)
+    limits = _hash((), calibrated)
+    if kept.learned_from == learned_from or (stale and kept.limits == limits):
+        return Predictors(kept.of, stored, learned_from, False, kept.notes, calibrated)
+    return None
 
 
 def is_kept(database: Database) -> bool:
     """Whether predictors of a database lie beside it, of whatever measurements."""
-    folder = database.path.parent / FOLDER
-    return all(_path(folder, database, target).is_file() for target in TARGETS)
+    return _path(database).is_file()
 
 
 def _fitted(
@@ -169,26 +160,24 @@ def _fitted(
     calibrated: Calibrated,
     learned_from: str,
     traces: Traces,
-    begin: Mapping[str, Floats],
-    place: tuple[Path, Database] | None,
+    begin: KeptPredictors | None,
+    database: Database | None,
 ) -> Predictors:
     measured, notes = drawn_evenly(stored.learnable)
     cases, failures = traces.of_cases([entry.case for entry in measured])
     notes += [f"the operators of {name} are not known: not learned from" for name in failures]
     traced = {entry.case: entry for entry in cases}
     of = {
-        target: fitted_predictor(measured, traced, target, calibrated, begin.get(target))
-        for target in TARGETS
+        target: fitted_predictors(measured, traced, target, calibrated, begin) for target in TARGETS
     }
-    # What was learned from coarse operators is kept apart from what those have who trace them.
-    kind = _UNTRACED if traces.left_out else ""
-    if place is not None and measured:
-        folder, database = place
+    if database is not None and measured:
+        # What was learned from coarse operators is kept apart from what those have who trace them.
+        path = _path(database, _UNTRACED if traces.left_out else "")
+        kept = KeptPredictors(
+            learned_from, _hash((), calibrated), tuple(notes), tuple(sorted(traces.left_out)), of
+        )
         try:
-            for target, predictor in of.items():
-                path = _path(folder, database, target, kind)
-                limits = _hash((), calibrated)
-                _write(path, predictor, learned_from, limits, notes, sorted(traces.left_out))
+            _write(path, kept)
         except (StoreError, OSError) as error:
             notes.append(f"the trained predictor could not be kept: {error}")
     return Predictors(of, stored, learned_from, True, tuple(notes), calibrated)
@@ -203,16 +192,17 @@ def drawn_evenly(measured: Sequence[MeasuredCase]) -> tuple[Sequence[MeasuredCas
     return tuple(measured[int(row)] for row in rows), [note]
 
 
-def fitted_predictor(
+def fitted_predictors(
     measured: Sequence[MeasuredCase],
     traced: Mapping[PredictedCase, TracedCase],
     target: str,
     calibrated: Calibrated = NOT_CALIBRATED,
-    begin: Floats | None = None,
-) -> CasePredictor:
-    """Fit a predictor to cases, from variances to begin with; leave out untraced cases."""
+    begin: KeptPredictors | None = None,
+) -> PredictorsByKind:
+    """Fit predictors to cases, from kept ones to begin with; leave out untraced cases."""
+    variances = begin.variances(target) if begin else None
     with _one_thread():
-        return predictor_of(measured, traced, target, calibrated).fit(begin=begin)
+        return fit_predictors(measured, traced, target, calibrated, variances)
 
 
 def _one_thread() -> AbstractContextManager[object]:
@@ -243,154 +233,120 @@ def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
     return digest(content)
 
 
-def _path(folder: Path, database: Database, target: str, kind: str = "") -> Path:
-    return folder / f"{database.path.name}-{target}{kind}.json"
-
-
-def _write(
-    path: Path,
-    predictor: CasePredictor,
-    learned_from: str,
-    limits: str,
-    notes: Sequence[str],
-    left_out: Sequence[str],
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    process = predictor.process
-    content = {
-        "version": VERSION,
-        "target": predictor.target,
-        "learned_from": learned_from,
-        "limits": limits,
-        "notes": list(notes),
-        "left_out": list(left_out),
-        "terms": TIME_TERMS if predictor.target == TARGETS[0] else MEMORY_TERMS,
-        "factors": _factors(predictor.rooflines.whole),
-        "configurations": [
-            {"configuration": asdict(configuration), "factors": _factors(sums)}
-            for configuration, sums in predictor.rooflines.of.items()
-        ],
-        "variances": process.variances.tolist() if process else [],
-        "widths": {basis.name: width for basis, width in predictor.widths.items()},
-        "widening": predictor.widening,
-        "unseen": _plain(predictor.unseen),
-        "cases": [
-            {
-                "model": case.model,
-                "family": case.family,
-                "shapes": asdict(case.shapes),
-                "configuration": asdict(case.configuration),
-                "part": case.part,
-                "terms": terms.tolist(),
-                "sizes": sizes.tolist(),
-                "least": float(least),
-                "log_value": float(value),
-                "unlike": predictor.unlike.get((case.model, case.configuration), 1.0),
-            }
-            for case, terms, sizes, least, value in zip(
-                predictor.known.cases, predictor.known.terms, predictor.known.sizes,
-                predictor.known.least, predictor.log_values, strict=True,
-            )
-        ],
-    }  # fmt: skip
-    # What it holds is told by a hash of its own: a file that was changed by hand is learned anew.
-    write_over(path, json.dumps({**content, "digest": digest(content)}).encode())
-
-
-def _plain(errors: tuple[Floats, Floats] | None) -> list[list[float | None]] | None:
-    """Errors as JSON has them, which has no NaN."""
-    if errors is None:
-        return None
-    return [[None if np.isnan(v) else float(v) for v in values] for values in errors]
-
-
-def _unseen(content: Any) -> tuple[Floats, Floats] | None:
-    if content is None:
-        return None
-    error, standard = (np.array(values, dtype=np.float64) for values in content)
-    return error, standard
+def _path(database: Database, kind: str = "") -> Path:
+    return database.path.parent / FOLDER / f"{database.path.name}{kind}.npz"
 
 
 @dataclass(frozen=True)
-class KeptPredictor:
-    """A predictor as it was kept, with hashes of what it learned from and of devices' limits.
+class KeptPredictors:
+    """Predictors as they are kept, with hashes of what they learned from and of devices' limits.
 
     Attributes:
         left_out: models whose analytic cost stood in for their operators.
+        of: by target.
     """
 
     learned_from: str
     limits: str
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
-    predictor: CasePredictor
+    of: Mapping[str, PredictorsByKind]
+
+    def variances(self, target: str) -> dict[str, Floats]:
+        """The variances that the predictors of a target have, by kind."""
+        of = self.of[target].of
+        return {kind: one.process.variances for kind, one in of.items() if one.process}
 
 
-def _read(path: Path, target: str) -> KeptPredictor | None:
-    """What a file holds; None of one that is not there, is broken or of another version."""
+def _write(path: Path, kept: KeptPredictors) -> None:
+    arrays: dict[str, Any] = {}
+    predictors = [
+        {"target": target, "kind": kind, **_described(one, f"{target}/{kind}", arrays)}
+        for target, by_kind in kept.of.items()
+        for kind, one in by_kind.of.items()
+    ]
+    about = {
+        "version": VERSION, "learned_from": kept.learned_from, "limits": kept.limits,
+        "notes": kept.notes, "left_out": kept.left_out, "predictors": predictors,
+    }  # fmt: skip
+    content = io.BytesIO()
+    np.savez(content, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_over(path, content.getvalue())
+
+
+def _described(one: CasePredictor, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return what JSON holds of a predictor; numbers go into the arrays."""
+    assert one.process is not None
+    places = {case.configuration: None for case in one.known.cases}
+    number = {place: at for at, place in enumerate(places)}
+    weights, factor = one.process.posterior
+    unseen = one.unseen or one.errors_of_unseen_models()
+    every = {
+        "terms": one.known.terms, "sizes": one.known.sizes, "least": one.known.least,
+        "log_values": one.log_values, "variances": one.process.variances, "weights": weights,
+        "factor": factor, "unseen": np.stack(unseen), "whole": one.rooflines.whole.theta,
+        "own": np.array([entry.theta for entry in one.rooflines.of.values()]),
+    }  # fmt: skip
+    arrays |= {f"{name}/{key}": values for key, values in every.items()}
+    return {
+        "places": [asdict(place) for place in places],
+        "own": [number[place] for place in one.rooflines.of],
+        "cases": [
+            [case.model, case.family, number[case.configuration], case.part,
+             [*asdict(case.shapes).values()]]
+            for case in one.known.cases
+        ],
+        "widths": {basis.name: width for basis, width in one.widths.items()},
+        "widening": one.widening,
+        "unlike": [[model, number[place], by] for (model, place), by in one.unlike.items()],
+    }  # fmt: skip
+
+
+def _read(path: Path) -> KeptPredictors | None:
+    """Return what a file holds; None if there is none, or it is broken or of another version."""
     try:
-        content = loads(path.read_text(encoding="utf-8"))
-        known = content.pop("digest")
-        if (content["version"], content["target"]) != (VERSION, target):
-            return None
-        if known != digest(content):
-            return None
-        notes = tuple(content["notes"])
-        left_out = tuple(content.get("left_out", ()))
-        return KeptPredictor(
-            content["learned_from"], content["limits"], notes, left_out,
-            _predictor(target, content),
-        )  # fmt: skip
+        with np.load(path, allow_pickle=False) as content:
+            about = loads(bytes(content["about"]).decode())
+            if about["version"] != VERSION:
+                return None
+            of: dict[str, dict[str, CasePredictor]] = {target: {} for target in TARGETS}
+            for entry in about["predictors"]:
+                of[entry["target"]][entry["kind"]] = _predictor(entry, content)
+            return KeptPredictors(
+                about["learned_from"], about["limits"], tuple(about["notes"]),
+                tuple(about["left_out"]),
+                {target: PredictorsByKind(target, some) for target, some in of.items()},
+            )  # fmt: skip
     except (
-        OSError, JsonError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
-        np.linalg.LinAlgError,
+        OSError, EOFError, JsonError, LookupError, TypeError, ValueError, AttributeError,
+        ArithmeticError, zipfile.BadZipFile,
     ):  # fmt: skip
         return None
 
 
-def _predictor(target: str, content: Mapping[str, Any]) -> CasePredictor:
-    entries = content["cases"]
-    known = CaseFeatures(
-        tuple(
-            PredictedCase(
-                entry["model"], entry["family"], Shapes(**entry["shapes"]),
-                CaseConfiguration(**entry["configuration"]), entry["part"],
-            )
-            for entry in entries
-        ),
-        np.array([entry["terms"] for entry in entries]),
-        np.array([entry["sizes"] for entry in entries]),
-        np.array([float(entry["least"]) for entry in entries]),
-    )  # fmt: skip
+def _predictor(entry: Mapping[str, Any], content: Mapping[str, Any]) -> CasePredictor:
+    def array(key: str) -> Floats:
+        values: Floats = content[f"{entry['target']}/{entry['kind']}/{key}"]
+        return values
+
+    places = [CaseConfiguration(**place) for place in entry["places"]]
+    cases = tuple(
+        PredictedCase(model, family, Shapes(*shapes), places[place], part)
+        for model, family, place, part, shapes in entry["cases"]
+    )
+    known = CaseFeatures(cases, array("terms"), array("sizes"), array("least"))
+    own = [PositiveSum(theta) for theta in array("own")]
+    sums = dict(zip((places[at] for at in entry["own"]), own, strict=True))
+    error, standard = array("unseen")
     predictor = CasePredictor(
-        target,
+        entry["target"],
         known,
-        np.array([entry["log_value"] for entry in entries]),
-        _sums(content),
-        widths={Basis[name]: width for name, width in content["widths"].items()},
-        widening=float(content["widening"]),
-        unlike={
-            (case.model, case.configuration): float(entry["unlike"])
-            for case, entry in zip(known.cases, entries, strict=True)
-            if entry["unlike"] > 1.0
-        },
-        unseen=_unseen(content.get("unseen")),
+        array("log_values"),
+        ConfigurationSums(PositiveSum(array("whole")), sums),
+        widths={Basis[name]: width for name, width in entry["widths"].items()},
+        widening=float(entry["widening"]),
+        unlike={(model, places[place]): by for model, place, by in entry["unlike"]},
+        unseen=(error, standard),
     )
-    return predictor.condition(np.array(content["variances"]))
-
-
-def _factors(sums: PositiveSum) -> list[float]:
-    factors: list[float] = np.exp(sums.theta).tolist()
-    return factors
-
-
-def _sums(content: Mapping[str, Any]) -> ConfigurationSums:
-    return ConfigurationSums(
-        PositiveSum(np.log(np.array(content["factors"]))),
-        {
-            CaseConfiguration(**entry["configuration"]): PositiveSum(
-                np.log(np.array(entry["factors"]))
-            )
-            for entry in content["configurations"]
-        },
-    )
+    return predictor.condition(array("variances"), (array("weights"), array("factor")))
