@@ -15,7 +15,7 @@ from accelbench.predict import traces as traces_module
 from accelbench.predict.answers import PredictionAnswer, answer
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.stored_predictors import predictors_of
-from accelbench.predict.terms import facts_for, peaks_are_known, time_terms
+from accelbench.predict.terms import PRODUCT_TERMS, facts_for, peaks_are_known, time_terms
 from accelbench.predict.traces import Traces
 from accelbench.store.database import Database
 from made_up_calibration import calibrated_store, made_calibration
@@ -134,8 +134,9 @@ def test_a_kept_predictor_is_fitted_anew_after_a_calibration(tmp_path):
     assert second.fitted
     assert second.learned_from != first.learned_from
     # The terms that it keeps are at the measured peaks.
-    terms = [known.of["latency"].known.terms[0, 0] for known in (first, second)]
-    assert terms[1] == pytest.approx(4 * terms[0])
+    terms = [known.of["latency"].of["CPU"].known.terms[0] for known in (first, second)]
+    products = [values[:PRODUCT_TERMS].sum() for values in terms]
+    assert products[1] == pytest.approx(4 * products[0])
     assert not predictors_of(database, kept).fitted
 
 

@@ -11,7 +11,7 @@ from made_up_cases import HERE, THERE, made_case
 from accelbench.core.case import Shapes
 from accelbench.predict.answers import answer
 from accelbench.predict.case_predictions import Basis, CasePredictions
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, PredictorsByKind
 from accelbench.predict.cases import MeasuredCase, PredictedCase
 from accelbench.predict.monotone import BatchSeries, held_by_measured, isotonic
 from accelbench.predict.traces import Traces
@@ -78,7 +78,8 @@ def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path):
         PredictedCase("bert-tiny", "embedding", Shapes(batch, sequence=128), place)
         for batch in reversed(BATCHES)
     ]
-    of = {"latency": predictor, "memory": predictor}
+    kinds = PredictorsByKind("latency", {"CPU": predictor})
+    of = {"latency": kinds, "memory": kinds}
     said = answer(cases, of, (), Traces(tmp_path, trace=False))
     figures = sorted(said.figures, key=lambda entry: entry["batch_size"])
     for name in ("latency_ms", "latency_low_ms", "latency_high_ms", "memory_mb"):
@@ -99,7 +100,8 @@ def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(tmp_path, 
     """resnet50 at batch 8 had 60.2 MB by itself and 71.8 beside four other batches."""
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
-    of = {"latency": predictor, "memory": predictor}
+    kinds = PredictorsByKind("latency", {"CPU": predictor})
+    of = {"latency": kinds, "memory": kinds}
     place = replace(HERE, device="AMD EPYC 7763")
 
     def said(*batches: int) -> list[float]:
@@ -129,7 +131,8 @@ def test_batches_between_nodes_rise_too(tmp_path):
         PredictedCase("bert-tiny", "embedding", Shapes(size, sequence=128), place)
         for size in range(1, 40)
     ]
-    of = {"latency": predictor, "memory": predictor}
+    kinds = PredictorsByKind("latency", {"CPU": predictor})
+    of = {"latency": kinds, "memory": kinds}
     figures = answer(cases, of, (), Traces(tmp_path, trace=False)).figures
     for name in ("latency_ms", "latency_low_ms", "latency_high_ms"):
         values = [entry[name] for entry in figures]  # type: ignore[literal-required]
@@ -146,7 +149,8 @@ def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(tm
         for size in range(1, 40)
     ]
     known = [MeasuredCase(cases[size - 1], ms, None) for size, ms in ((8, 30.0), (16, 50.0))]
-    of = {"latency": predictor, "memory": predictor}
+    kinds = PredictorsByKind("latency", {"CPU": predictor})
+    of = {"latency": kinds, "memory": kinds}
     figures = answer(cases, of, known, Traces(tmp_path, trace=False)).figures
     for entry in figures[8:15]:
         assert 30.0 / 1.03 <= entry["latency_low_ms"] <= entry["latency_ms"]

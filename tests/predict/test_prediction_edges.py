@@ -21,8 +21,15 @@ from accelbench.predict.case_predictor import (
 from accelbench.predict.cases import CaseConfiguration
 from accelbench.predict.device_limits import HALF_WIDTH, within_limits
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
-from accelbench.predict.signatures import MULTIPLYING, PassTrace
-from accelbench.predict.terms import NOT_CALIBRATED, USUAL_TIME, Calibrated, TracedCase, time_terms
+from accelbench.predict.signatures import PassTrace
+from accelbench.predict.terms import (
+    NOT_CALIBRATED,
+    PRODUCT_TERMS,
+    USUAL_TIME,
+    Calibrated,
+    TracedCase,
+    time_terms,
+)
 
 LIMITS = CalibratedLimits("cpu", HERE.device, "2026-01-01", {"fp32": 4e12}, 1e11)
 CALIBRATED: Calibrated = {("cpu", HERE.device): LIMITS}
@@ -92,7 +99,7 @@ def base_of_nothing(predictor: CasePredictor) -> CasePredictor:
 
 
 def roofline_ms(case: TracedCase) -> float:
-    products = time_terms([case], CALIBRATED)[0, :MULTIPLYING].sum()
+    products = time_terms([case], CALIBRATED)[0, :PRODUCT_TERMS].sum()
     return float(products)
 
 

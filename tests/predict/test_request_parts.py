@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from stored_results import measured_store
 
@@ -96,12 +97,15 @@ def test_a_longer_prompt_costs_the_first_token_its_work_and_the_others_its_cache
         ]
     )
     first, following, first_of_long, following_of_long = terms
-    products = [TIME_TERMS.index(f"products of {name}") for name in ("lin", "sdpa")]
-    cache = TIME_TERMS.index("values of sdpa")
-    assert first_of_long[products].sum() > 4 * first[products].sum()
-    assert following_of_long[products[0]] == following[products[0]]
+    products = np.array([
+        [term.startswith(f"products of {name},") for term in TIME_TERMS] for name in ("lin", "sdpa")
+    ])  # fmt: skip
+    cache = [term.startswith("values of sdpa,") for term in TIME_TERMS]
+    assert first_of_long[products.any(axis=0)].sum() > 4 * first[products.any(axis=0)].sum()
+    assert following_of_long[products[0]] == pytest.approx(following[products[0]])
     # Keys and values of 16 + 16 and of 120 + 16 positions.
-    assert following_of_long[cache] == pytest.approx(136 / 32 * following[cache], rel=0.15)
+    kept = following_of_long[cache].sum() / following[cache].sum()
+    assert kept == pytest.approx(136 / 32, rel=0.15)
 
 
 def test_parts_that_were_measured_are_learned_from(tmp_path):

@@ -13,8 +13,8 @@ from accelbench.models.graph_files.steps import UntracedError
 from accelbench.models.inputs import settle
 from accelbench.predict import trace_catalogue, traces
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.signatures import CLASSES, MULTIPLYING, PassTrace
-from accelbench.predict.terms import TracedCase, time_terms
+from accelbench.predict.signatures import CLASSES, PassTrace
+from accelbench.predict.terms import PRODUCT_TERMS, TracedCase, time_terms
 from accelbench.predict.trace_catalogue import traced
 from accelbench.predict.traces import Traces
 
@@ -134,6 +134,6 @@ def test_what_each_two_items_of_a_batch_take_grows_with_its_square(model):
         )
         for batch in (1, 16)
     ]
-    single, several = time_terms(cases)[:, :MULTIPLYING].sum(axis=1)
+    single, several = time_terms(cases)[:, :PRODUCT_TERMS].sum(axis=1)
     assert several / single == pytest.approx(products / forward.sums.macs.sum())
     assert PassTrace.from_dict(forward.to_dict()) == forward

@@ -14,8 +14,8 @@ from accelbench.models.inputs import settle
 from accelbench.predict import traces as traces_module
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.device_limits import least_values
-from accelbench.predict.signatures import MULTIPLYING, PassTrace
-from accelbench.predict.terms import TracedCase, memory_terms, time_terms
+from accelbench.predict.signatures import PassTrace
+from accelbench.predict.terms import PRODUCT_TERMS, TracedCase, memory_terms, time_terms
 from accelbench.predict.traces import Traces
 
 NAME = "bert-tiny"
@@ -58,7 +58,7 @@ def test_a_step_of_training(step, folder):
     assert step["training"].weights == pytest.approx(forward.weights, rel=0.01)  # another head
     # What no batch changes is told apart.
     one, many = (time_terms([traced(step, batch)])[0] for batch in (1, 64))
-    assert many[:MULTIPLYING].sum() == pytest.approx(64 * one[:MULTIPLYING].sum())
+    assert many[:PRODUCT_TERMS].sum() == pytest.approx(64 * one[:PRODUCT_TERMS].sum())
     assert many[-2:] == pytest.approx(one[-2:])  # weights, gradients and launches
     weights = step["training"].weights
     assert step["optimizer"].sums.weights_read == 20 * weights
@@ -107,4 +107,4 @@ def test_a_step_that_is_not_traced_counts_as_three_forward_passes(folder):
     )
     times = time_terms([case])
     least = least_values([case], "latency", times)[0]
-    assert least == pytest.approx(2 / 3 * times[0, :MULTIPLYING].sum())
+    assert least == pytest.approx(2 / 3 * times[0, :PRODUCT_TERMS].sum())

@@ -10,10 +10,8 @@ from enum import StrEnum
 import numpy as np
 
 from accelbench.predict.cases import (
-    CaseConfiguration,
     MeasuredCase,
     PredictedCase,
-    name_stem,
     numbers_of_places,
 )
 from accelbench.predict.signatures import Floats, Ints
@@ -37,15 +35,16 @@ def bases_of(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> 
     pairs = {(case.model, case.configuration) for case in known}
     models = {case.model for case in known}
     configurations = {case.configuration for case in known}
-    families = {(name_stem(model), place) for model, place in pairs}
+    families = {(case.relatives, case.configuration) for case in known}
 
-    def basis(model: str, place: CaseConfiguration) -> Basis:
+    def basis(case: PredictedCase) -> Basis:
+        model, place = case.model, case.configuration
         if (model, place) in pairs:
             return Basis.OTHER_SIZES
         if place in configurations:
             if model in models:
                 return Basis.ELSEWHERE
-            return Basis.FAMILY if (name_stem(model), place) in families else Basis.OTHER_MODELS
+            return Basis.FAMILY if (case.relatives, place) in families else Basis.OTHER_MODELS
         return Basis.OTHER_CONFIGURATIONS if known else Basis.PEAKS
 
     bases: dict[tuple[str, int], Basis] = {}
@@ -53,7 +52,7 @@ def bases_of(cases: Sequence[PredictedCase], known: Sequence[PredictedCase]) -> 
     for case, number in zip(cases, numbers_of_places(cases), strict=True):
         key = (case.model, number)
         if key not in bases:
-            bases[key] = basis(case.model, case.configuration)
+            bases[key] = basis(case)
         kind = bases[key]
         is_measured = kind is Basis.OTHER_SIZES and case in measured
         found.append(Basis.MEASURED if is_measured else kind)
@@ -64,7 +63,7 @@ def left_out_bases(cases: Sequence[PredictedCase], groups: Ints) -> list[Basis]:
     """What each case would rest on without its group."""
     counts = Counter((c.model, c.configuration) for c in cases)
     models = Counter(c.model for c in cases)
-    families = Counter((name_stem(c.model), c.configuration) for c in cases)
+    families = Counter((c.relatives, c.configuration) for c in cases)
     own = Counter((group, c.configuration) for c, group in zip(cases, groups.tolist(), strict=True))
     sizes = Counter(groups.tolist())
     bases = []
@@ -73,7 +72,7 @@ def left_out_bases(cases: Sequence[PredictedCase], groups: Ints) -> list[Basis]:
             bases.append(Basis.OTHER_SIZES)
         elif models[case.model] > sizes[group]:
             bases.append(Basis.ELSEWHERE)
-        elif families[name_stem(case.model), case.configuration] > own[group, case.configuration]:
+        elif families[case.relatives, case.configuration] > own[group, case.configuration]:
             bases.append(Basis.FAMILY)
         else:
             bases.append(Basis.OTHER_MODELS)

@@ -38,7 +38,6 @@ from accelbench.predict.cases import (
     MeasuredCase,
     PredictedCase,
     kind_of,
-    name_stem,
     numbers_of_places,
 )
 from accelbench.predict.device_limits import (
@@ -524,7 +523,7 @@ class CasePredictor:
         models = numbered_alike([case.model for case in self.known.cases])
         count = int(models.max()) + 1
         if len(models) > _MOST_REFITTED:
-            models = numbered_alike([name_stem(case.model) for case in self.known.cases])
+            models = numbered_alike([case.relatives for case in self.known.cases])
             count = int(models.max()) + 1
         folds = count if len(models) <= _CASES_ONE_BY_ONE else min(_FOLDS, count)
         fold = np.random.default_rng(seed).permutation(count)[models] % folds
@@ -555,7 +554,7 @@ class PredictorsByKind:
     def __init__(self, target: str, of: Mapping[str, CasePredictor]) -> None:
         self.target = target
         self.of = dict(of)
-        self._nothing = CasePredictor(target, CaseFeatures.of([], target), np.zeros(0))
+        self._nothing = CasePredictor(target, CaseFeatures.of([], target), np.zeros(0)).fit()
 
     def __len__(self) -> int:
         return sum(len(predictor.known) for predictor in self.of.values())
@@ -571,7 +570,7 @@ class PredictorsByKind:
 
     def _by_predictor(self, features: CaseFeatures) -> Iterator[tuple[CasePredictor, Ints]]:
         numbers = numbers_of_places(features.cases)
-        first = {number: case for number, case in zip(numbers, features.cases, strict=True)}
+        first = dict(zip(numbers, features.cases, strict=True))
         kinds = {number: kind_of(case.configuration) for number, case in first.items()}
         row_kinds = np.array([kinds[number] for number in numbers])
         for kind in dict.fromkeys(kinds.values()):
@@ -614,6 +613,20 @@ class PredictorsByKind:
         return self.predictor(configuration).held_out.of(basis, configuration)
 
 
+def predictor_of(
+    measured: Sequence[MeasuredCase],
+    traced: Mapping[PredictedCase, TracedCase],
+    target: str,
+    calibrated: Calibrated = NOT_CALIBRATED,
+) -> CasePredictor:
+    """Return a predictor of a target, with the cases that it is to be fitted to."""
+    values = [(entry.case, entry.value(target)) for entry in measured]
+    pairs = [(traced[case], value) for case, value in values if case in traced and value]
+    logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
+    features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)
+    return CasePredictor(target, features, logs)
+
+
 def fit_predictors(
     measured: Sequence[MeasuredCase],
     traced: Mapping[PredictedCase, TracedCase],
@@ -626,11 +639,8 @@ def fit_predictors(
     for entry in measured:
         if entry.case in traced and entry.value(target):
             by_kind.setdefault(kind_of(entry.case.configuration), []).append(entry)
-    of = {}
-    for kind, entries in by_kind.items():
-        logs = np.log(np.array([entry.value(target) for entry in entries], dtype=np.float64))
-        cases = [traced[entry.case] for entry in entries]
-        features = CaseFeatures.of(cases, target, calibrated=calibrated)
-        variances = (begin or {}).get(kind)
-        of[kind] = CasePredictor(target, features, logs).fit(begin=variances)
+    of = {
+        kind: predictor_of(entries, traced, target, calibrated).fit(begin=(begin or {}).get(kind))
+        for kind, entries in by_kind.items()
+    }
     return PredictorsByKind(target, of)

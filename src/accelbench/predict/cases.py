@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -70,6 +70,11 @@ class PredictedCase:
     part: str = ""  # of a request: PREFILL, DECODE; the whole step unless said
 
     @property
+    def relatives(self) -> str:
+        """The near relatives of its model, as one word."""
+        return relatives_of(self.family, self.model)
+
+    @property
     def first_token(self) -> PredictedCase:
         """A request up to its first token, however many come after it."""
         return replace(self, part=PREFILL, shapes=replace(self.shapes, new_tokens=1))
@@ -107,15 +112,16 @@ def family_of(spec: ModelSpec) -> str:
 _TAG, _LETTERS = re.compile(r"^[a-z]{2}_"), re.compile(r"[a-z]+")
 
 
-def name_stem(model: str) -> str:
-    """Return the first word of a model's name: its near relatives have the same.
+@lru_cache(maxsize=8192)
+def relatives_of(family: str, model: str) -> str:
+    """Return what a model's near relatives have in common: its family and its name's first word.
 
-    An owner, a short tag before an underscore and a version are left out. Families that a table or
-    the catalogue states gave the same errors, and a user's own file has none.
+    An owner, a short tag before an underscore and a version are left out. The families that a table
+    states gave the same errors, and a user's own file has none.
     """
     name = _TAG.sub("", model.lower().rpartition("/")[2])
     word = _LETTERS.match(name)
-    return word[0] if word else name
+    return f"{family} {word[0] if word else name}"
 
 
 #: Kinds of platforms by their engines' hardware; others are a kind of their own.

@@ -22,7 +22,6 @@ from accelbench.predict.cases import (
     APART,
     CaseConfiguration,
     PredictedCase,
-    name_stem,
     numbers_of_places,
 )
 from accelbench.predict.signatures import Floats, Ints
@@ -145,7 +144,7 @@ class KernelNames:
         return CaseInputs(
             table[np.array(numbers, dtype=np.int64)],
             self._numbers("model", [case.model for case in cases], learn=learn),
-            self._numbers("family", [name_stem(case.model) for case in cases], learn=learn),
+            self._numbers("family", [case.relatives for case in cases], learn=learn),
             sizes,
             shares,
             unlike,

@@ -248,7 +248,7 @@ def ranks(figures: PredictedFigures, known: Predictors) -> bool:
 
     if figures["basis"] == Basis.OTHER_SIZES:
         return True
-    if figures["basis"] not in (Basis.ELSEWHERE, Basis.OTHER_MODELS):
+    if figures["basis"] not in (Basis.ELSEWHERE, Basis.FAMILY, Basis.OTHER_MODELS):
         return False
     place = tuple(figures[name] for name in _WAY)  # type: ignore[literal-required]
     models = {

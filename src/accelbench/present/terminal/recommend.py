@@ -56,6 +56,7 @@ _RANKED = "predicted"
 _SHORT = {
     "the model here, at other sizes": "the model",
     "the model in another configuration": "the model elsewhere",
+    "models of its family in this configuration": "its family",
     "other models in this configuration": "other models",
     "other configurations": "other engines",
     "vendor peaks alone": "peaks",
