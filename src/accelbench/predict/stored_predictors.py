@@ -53,7 +53,7 @@ FOLDER = "prediction_models"
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
 _UNTRACED = "-untraced"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 8
+VERSION = 9
 #: Of more cases the newest model's would not be learned from twice as well, and fitting takes the
 #: cube of them: 1,500 take some ten seconds.
 MOST_CASES = 1500
