@@ -88,6 +88,8 @@ def test_a_name_means_the_device_whose_words_it_has(name, short, is_assumed):
         "nVIDIA RTX2060 of Notebook",
         "RTX 2080 with Max-Q Design",
         "RTX 4090 D",
+        "NVIDIA RTX 4000 SFF Ada Generation",
+        "NVIDIA Jetson Orin Nano Super",
         "RTX 3080 12GB",  # another card than that of 10 GB
         "NVIDIA A100X",
         "NVIDIA A100-SXM4-80GB MIG 1g.10gb",
@@ -167,7 +169,7 @@ def test_names_and_rates_are_of_one_device_each():
     known = known_devices()
     assert len({one.short for one in known}) == len(known)
     rates = [(d.kind, str(d.teraops), d.bandwidth, d.memory_gib, d.watts) for d in known]
-    assert len(set(rates)) == len(known)
+    assert len(set(rates)) == len(known) - 1  # A800 is A100 with a slower NVLink
 
 
 @pytest.mark.parametrize(

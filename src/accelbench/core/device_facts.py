@@ -14,10 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from accelbench.core.errors import UsageError
 from accelbench.core.nouns import digits
 from accelbench.core.precision import PRECISIONS
+from accelbench.core.safe_text import in_quotes
 
 #: Types of 16 bits, of which sums may be kept in 16 bits too.
 _HALF = ("fp16", "bf16")
@@ -114,7 +116,6 @@ _UNITS = {
     "NPU": r"qnn|hailo|.*-npu",
     "TPU": "tpu",
 }
-_KIND_OF_UNIT = {"CPU": "desktop CPU", "GPU": "desktop GPU", "NPU": "NPU", "TPU": "TPU"}
 
 
 def _unit_of(platform: str) -> str:
@@ -136,7 +137,7 @@ def kind_of(platform: str, name: str) -> str:
         if fits and re.search(rf"\b({words})\b", text):
             return str(kind)
     is_mobile = platform.startswith(("qualcomm", "mobile"))
-    return "phone" if is_mobile else _KIND_OF_UNIT.get(unit, "desktop GPU")
+    return "phone" if is_mobile else f"desktop {unit or 'GPU'}"
 
 
 # -- the table
@@ -162,7 +163,8 @@ def _table() -> dict[str, Any]:
 
 
 def _facts(group: Mapping[str, Any], row: Mapping[str, Any]) -> DeviceFacts:
-    half, memory = row.get("half"), row.get("memory")
+    half, memory = row.get("half", 0.0), row.get("memory")
+    times = {name: half * group.get(name, 0) for name in ("int8", "tf32", "fp16_sums")}
     rates = {name: row[name] for name in PRECISIONS if row.get(name)}
     if "cores" in row:
         clocks, small = row["cores"] * row["ghz"], row.get("small_cores", 0)
@@ -170,13 +172,7 @@ def _facts(group: Mapping[str, Any], row: Mapping[str, Any]) -> DeviceFacts:
         rates["fp32"] = (hybrid if small else clocks * row["operations"]) / 1e3
         if row.get("amx"):
             rates["bf16"] = clocks * row["amx"] / 1e3
-    if half:
-        times = {
-            name: group[name] * half for name in ("int8", "tf32", "fp16_sums") if name in group
-        }
-        rates |= dict.fromkeys(group["types"], half)
-        rates.setdefault("int8", times.get("int8", 0))
-    tf32, sums = (times.get("tf32"), times.get("fp16_sums")) if half else (None, None)
+    rates = {"int8": times["int8"], **dict.fromkeys(group.get("types", ()), half), **rates}
     sustained, why = _table()["sustained"].get(row["short"], (None, ""))
     return DeviceFacts(
         row["name"],
@@ -188,8 +184,8 @@ def _facts(group: Mapping[str, Any], row: Mapping[str, Any]) -> DeviceFacts:
         tuple(group["platforms"]),
         (memory[0] if isinstance(memory, list) else memory) or None,
         row.get("watts") or None,
-        sums,
-        tf32,
+        times["fp16_sums"] or None,
+        times["tf32"] or None,
         sustained,
     )
 
@@ -204,16 +200,10 @@ _NOISE = re.compile(
 #: Words that make another device of one with the same number.
 _OTHER = frozenset((
     *("laptop", "mobile", "notebook", "maxq", "ti", "super", "d", "mig", "ada", "pro", "max"),
-    *("ultra", "quadro", "gre", "xt", "xtx", "grid"),
+    *("ultra", "quadro", "gre", "xt", "xtx", "grid", "sff", "embedded"),
 ))  # fmt: skip
 _SIZES = re.compile(r"\b(\d{1,3})(?: ?gi?b|g)\b")
 _FORMS = frozenset({"sxm", "pcie", "nvl", "server", "workstation", "maxq"})
-_MAKERS = {
-    "nvidia": "nvidia", "geforce": "nvidia", "tesla": "nvidia", "quadro": "nvidia", "amd": "amd",
-    "radeon": "amd", "instinct": "amd", "intel": "intel", "apple": "apple", "google": "google",
-    "qualcomm": "qualcomm", "hexagon": "qualcomm", "rockchip": "rockchip", "samsung": "samsung",
-    "huawei": "huawei", "allwinner": "allwinner", "amlogic": "amlogic", "mediatek": "mediatek",
-}  # fmt: skip
 _SPELLINGS = (
     (r"\((r|tm|c|dgpu|igpu)\)|[®™©]", " "),
     (r"[\d.]+ ?[gm]hz( ?[x*×] ?\d+)?", " "),
@@ -249,11 +239,11 @@ class _Words(NamedTuple):
 def _words_of(name: str) -> _Words:
     text = _spaced(name)
     memory = frozenset(int(size) for size in _SIZES.findall(text))
-    makers = frozenset(_MAKERS[word] for word in text.split() if word in _MAKERS)
+    makers = {_table()["makers"].get(word) for word in text.split()} - {None}
     words = frozenset(_NOISE.sub(" ", _SIZES.sub(" ", text)).split())
     # A profile of a virtual GPU, as of "A10-24Q", is a part of a card.
     words |= {"grid"} if any(re.fullmatch(r"\d+[abcq]", word) for word in words) else frozenset()
-    return _Words(words - _FORMS, words & _FORMS, memory, makers)
+    return _Words(words - _FORMS, words & _FORMS, memory, frozenset(makers))
 
 
 @dataclass(frozen=True)
@@ -366,19 +356,33 @@ def devices_named(word: str, platform: str = "") -> list[DeviceFacts]:
     ]  # fmt: skip
 
 
-#: What a platform, or a kind of its units, stands for if no device is named: one that many people
-#: have or rent. The result and a note name it.
-_TYPICAL: Mapping[tuple[str, str], str] = {
-    ("cuda", ""): "a100-80gb", ("rocm", ""): "mi300x", ("mps", ""): "m2", ("tpu", ""): "v5e",
-    ("qnn", ""): "snapdragon-x-elite", ("openvino", ""): "max-1550",
-    ("openvino", "gpu"): "max-1550", ("openvino", "npu"): "core-ultra-7-258v-npu",
-    ("directml", ""): "rtx-4060", ("webgpu", ""): "rtx-4060", ("webnn", ""): "rtx-4060",
-}  # fmt: skip
+def place_named(word: str) -> str | None:
+    """Return the documented device of a name as PLATFORM:NAME; None if there is none.
+
+    Raises:
+        UsageError: several devices may be meant; they are named.
+    """
+    devices = devices_named(word)
+    if len(devices) > 1:
+        refuse_several(word, devices)
+    return _place(devices[0]) if devices else None
+
+
+def refuse_several(word: str, devices: Iterable[DeviceFacts]) -> NoReturn:
+    """Raise UsageError for a name that may mean any of several devices, and list them."""
+    raise UsageError(
+        f"Several documented devices are called {in_quotes(word)}.",
+        f"Name one: {', '.join(map(_place, devices))}.",
+    )
+
+
+def _place(facts: DeviceFacts) -> str:
+    return f"{facts.platforms[0]}:{facts.short}"
 
 
 def typical_device(platform: str, unit: str = "") -> DeviceFacts | None:
     """Return the device that a platform alone, or a kind of its units, stands for."""
-    short = _TYPICAL.get((platform, unit))
+    short = _table()["typical"].get(f"{platform}:{unit}".rstrip(":"))
     return next((facts for facts in devices_on(platform) if facts.short == short), None)
 
 
@@ -434,7 +438,7 @@ def _highest_in(facts: DeviceFacts, bits: int) -> float:
     """Return the highest rate of types of a width; halved bits double the next documented rate."""
     rates = {32: max(facts.teraops.get("fp32", 0.0), facts.tf32 or 0.0)}
     rates[8] = facts.teraops.get("int8", 0.0)
-    if facts.kind != "board" and facts.kind != "NPU":
+    if facts.kind not in ("board", "NPU"):
         # AVX-512 VNNI multiplies 8 bits at four times the rate of fp32, matrix units at twice 16.
         rates[16] = facts.highest
         rates[8] = max(2.0 * facts.highest, 4.0 * rates[32] if facts.kind in _CPU_KINDS else 0.0)

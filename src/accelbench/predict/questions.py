@@ -17,6 +17,8 @@ from accelbench.core.device_facts import (
     facts_of,
     known_devices,
     match_device,
+    place_named,
+    refuse_several,
     typical_device,
 )
 from accelbench.core.devices import card_of, cards, title_of
@@ -45,28 +47,13 @@ def hardware_of(word: str) -> str:
     """
     if ":" in word or word.lower() in platforms():
         return word
-    devices = devices_named(word)
-    if len(devices) == 1:
-        return place_of(devices[0])
-    if not devices:
+    place = place_named(word)
+    if place is None:
         raise UsageError(
             f"There is no platform and no documented device called {in_quotes(word)}.",
             _suggest(word),
         )
-    raise several_called(word, devices)
-
-
-def place_of(facts: DeviceFacts) -> str:
-    """Return a documented device as PLATFORM:NAME, on its first platform."""
-    return f"{facts.platforms[0]}:{facts.short}"
-
-
-def several_called(word: str, devices: Iterable[DeviceFacts]) -> UsageError:
-    """Return the error for a word that may be any of several devices, which it names."""
-    return UsageError(
-        f"Several documented devices are called {in_quotes(word)}.",
-        f"Name one: {', '.join(map(place_of, devices))}.",
-    )
+    return place
 
 
 def platforms() -> frozenset[str]:
@@ -367,7 +354,7 @@ def _never_measured(
     typical = typical_device(platform, name)
     devices = [typical] if typical else devices_named(name, platform)
     if len(devices) > 1:
-        raise several_called(word, devices)
+        refuse_several(word, devices)
     documented = next((facts for facts in devices if facts.bandwidth), None)
     device_name = None if name else device_here(platform)
     device = device_name or (documented.name if documented else None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
-from accelbench.core.device_facts import devices_named, facts_of
+from accelbench.core.device_facts import devices_named, facts_of, refuse_several
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import batch_text
 from accelbench.core.nouns import counted as so_many
@@ -16,7 +16,6 @@ from accelbench.core.rows import Json, number
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.unusable_reasons import explain_unusable
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.predict.questions import several_called
 from accelbench.recommend import validation
 from accelbench.recommend.config import BROWSERS, DEPLOYMENTS
 from accelbench.recommend.evidence.cells import (
@@ -156,7 +155,7 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
             f"There are: {', '.join(sorted(candidate.name for candidate in holding))}.",
         )
     if documented:
-        raise several_called(word, documented)
+        refuse_several(word, documented)
     near = difflib.get_close_matches(text.lower(), known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
     raise UsageError(

@@ -315,6 +315,7 @@ def _operations(facts: KnownFacts) -> float | None:
 def _at_the_peak(operations: float | None, facts: KnownFacts) -> float | None:
     """Return the milliseconds that operations take at a rate that no such device reaches."""
     device, rate = facts.device, fastest(facts.device, facts.case.precision)
+    # A CPU is documented at its base clock, which turbo clocks exceed.
     documented = None if is_processor(device) else facts_of(device.name, device.hardware)
     if documented is not None:
         rate = min(rate, _PEAK_TIMES * max(documented.teraops.values()) * 1e12)
