@@ -44,8 +44,8 @@ _LAUNCH_MS = 0.004  # of a kernel in eager mode, on every GPU of the tables with
 #: Of a device whose facts are not known: a middle one of its kind. Fitted efficiencies take up
 #: the difference where it was measured.
 _MIDDLE = {
-    "cpu": DeviceFacts("a CPU", "cpu", 1.5, 1.5, 80, "assumed"),
-    "cuda": DeviceFacts("a GPU", "cuda", 100, 30, 900, "assumed"),
+    "cpu": DeviceFacts("a CPU", {"fp32": 1.5}, 80, "assumed"),
+    "cuda": DeviceFacts("a GPU", {"fp32": 30, "fp16": 100}, 900, "assumed"),
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.predict.evaluation import parquet_table
+from accelbench.predict.graph_file_models import parquet_table
 from accelbench.predict.signatures import CLASSES, Floats, Ints
 
 _FIGURES = (

@@ -259,13 +259,13 @@ def test_a_file_is_predicted_by_its_graph_and_named_with_its_digest(predict):
 
 def test_a_documented_device_is_enough_of_a_name(predict):
     for word, device in (("rtx 4090", "RTX 4090"), ("RTX4090", "RTX 4090"),
-                         ("h100 sxm", "H100 SXM5 80GB"),
+                         ("h100 sxm", "H100 80GB HBM3"), ("a100", "A100-SXM4-80GB"),
                          ("Core i9-10940X", "Core i9-10940X")):  # fmt: skip
         (entry,) = predict.json("bert-tiny", "--hardware", word)["predictions"]
         assert device in entry["device"]
-    code, _, err = predict("bert-tiny", "--hardware", "a100")
+    code, _, err = predict("bert-tiny", "--hardware", "rtx 6000")
     assert code == 2
-    assert "cuda:A100-SXM4-80GB" in err
+    assert "cuda:rtx-6000-ada" in err
     code, _, err = predict("bert-tiny", "--hardware", "no-such-device")
     assert code == 2
     assert "no documented device" in err

@@ -28,7 +28,7 @@ def document(path: Path) -> Any:
     [
         ((), "--simulate requires --hardware"),
         (("--hardware", "all"), "--simulate requires --hardware"),
-        (("--hardware", "tpu:abacus"), "Documented for tpu: v4, v5e, v5p, v6e."),
+        (("--hardware", "tpu:abacus"), "Documented for tpu: v3, v4, v5e, v5p, v6e."),
         (("--hardware", "tpu", "--verify-only"), "--verify-only contradict"),
         (("--hardware", "tpu", "--verify", "require"), "--verify require contradict"),
     ],

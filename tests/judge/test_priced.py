@@ -15,11 +15,13 @@ from accelbench.judge.costs import (
     cost_of,
     items_of,
     money,
+    names_of_place,
     nothing_priced,
     per_million,
     per_step,
     price_of,
     told_of,
+    unmatched_prices,
     with_costs,
 )
 from accelbench.judge.machines import Machine
@@ -54,9 +56,16 @@ def test_the_most_specific_name_counts():
     assert priced(prices, **CARD) is None
 
 
-def test_a_name_is_looked_for_whatever_its_case_but_never_by_a_part():
+def test_a_name_means_a_device_as_everywhere_whatever_its_case():
     assert priced({"nvidia  h200": 2.0}, **CARD) == ("nvidia  h200", 2.0, "device")
-    assert priced({"H200": 2.0}, **CARD) is None
+    assert priced({"H200": 2.0}, **CARD) == ("H200", 2.0, "device")
+    assert priced({"cuda:h200": 2.0, "cuda": 1.0}, **CARD) == ("cuda:h200", 2.0, "device")
+    several = {**CARD, "device_name": "8x NVIDIA H200-SXM-141GB"}
+    assert priced({"h200": 2.0}, **several) == ("h200", 16.0, "device")
+    assert priced({"h200": 2.0}, **{**CARD, "device_name": "NVIDIA H200-NVL-141GB"}) is None
+    a100 = {**CARD, "device_name": "NVIDIA A100-SXM4-80GB"}
+    assert priced({"a100": 1.0, "A100 SXM 80GB": 2.0}, **a100) == ("A100 SXM 80GB", 2.0, "device")
+    assert not unmatched_prices(Prices({"h200": 2.0}), names_of_place(row(**CARD)), ())
     assert priced({"NVIDIA H200 NVL": 2.0}, **CARD) is None
 
 
@@ -179,11 +188,11 @@ def test_notes_name_prices_and_what_has_none():
 
 
 def test_a_file_that_is_of_nothing_here_says_what_is_and_what_was_meant():
-    prices = Prices({"H200": 2.5})
+    prices = Prices({"H20": 2.5})
     rows = with_costs([row(**CARD)], prices, {})
     (said,) = nothing_priced(rows, prices)
     assert said == (
-        "No price of prices.json is of what is here: it has H200; here are NVIDIA H200 (cuda)."
+        "No price of prices.json is of what is here: it has H20; here are NVIDIA H200 (cuda)."
         " Did you mean NVIDIA H200?"
     )
     assert nothing_priced(with_costs([row()], Prices({"cpu": 1.0}), {}), Prices({"cpu": 1.0})) == []

@@ -39,9 +39,13 @@ def limits(
 def test_whose_peaks_go_first():
     # Measured peaks go before a middle device.
     calibrated = limits(fp32=250e9)
-    assert facts_for(HERE).fp32 == 1.0
+    assert facts_for(HERE).peak("fp32") == 1.0
     facts = facts_for(HERE, calibrated)
-    assert (facts.fp32, facts.bandwidth, facts.source) == (0.25, 20.0, "measured 2026-03-04")
+    assert (facts.peak("fp32"), facts.bandwidth, facts.source) == (
+        0.25,
+        20.0,
+        "measured 2026-03-04",
+    )
     assert not peaks_are_known(HERE)
     assert peaks_are_known(HERE, calibrated)
     # Measured peaks go before a vendors.
@@ -60,7 +64,7 @@ def test_peaks_of_engines_and_precisions():
     # Engines on the same cpu have its peaks.
     calibrated = limits(fp32=250e9)
     openvino = replace(HERE, hardware="openvino", runtime="openvino")
-    assert facts_for(openvino, calibrated).fp32 == 0.25
+    assert facts_for(openvino, calibrated).peak("fp32") == 0.25
     # fp16 without a unit for it: 1 % of fp32 in PyTorch, fp32 in ONNX Runtime.
     calibrated = limits(fp32=250e9, fp16=2e9)
     half = replace(HERE, precision="fp16")

@@ -8,17 +8,15 @@ from typing import Any
 import pytest
 
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.device_facts import DeviceFacts
 from accelbench.core.vocabulary import Mode, Outcome, Status
-from accelbench.hardware.rooflines import Roofline
 from accelbench.models.cost import Work, cost, parts
 from accelbench.models.find import find
 from accelbench.predict.roofline import bounds, simulated, work_of
 from accelbench.run.plan import run_forecast
 
 #: 2e9 operations and 1e7 bytes a second in fp32: no figures of any maker.
-CARD = Roofline(
-    "card", "a card", ("cuda",), {"fp32": 0.002, "fp16": 0.004, "int8": 0.008}, 0.01, 1, "made up"
-)
+CARD = DeviceFacts("a card", {"fp32": 0.002, "fp16": 0.004, "int8": 0.008}, 0.01, "made up")
 
 
 def case(model: str, shapes: Shapes, precision: str = "fp32", **more: Any) -> Case:
@@ -39,7 +37,7 @@ def test_the_slower_of_operations_and_bytes_binds():
     assert second.binds == "memory"
     assert first.to_dict()["binds"] == "compute"
     # A step that operations bind.
-    wide = dataclasses.replace(CARD, gigabytes_per_second=1e6)
+    wide = dataclasses.replace(CARD, bandwidth=1e6)
     asked = case("resnet-50", Shapes(batch=4, image=224))
     counted = cost(asked.model, asked.shapes, "fp32")
     assert counted is not None
@@ -69,7 +67,7 @@ def test_the_parts_of_a_request():
     # Between the operations a byte of the two, each is bound by another side.
     middle = (reading.flops / reading.bytes_moved + writing.flops / writing.bytes_moved) / 2
     peak = middle * 1e10
-    card = dataclasses.replace(CARD, teraops={"fp32": peak / 1e12}, gigabytes_per_second=10)
+    card = dataclasses.replace(CARD, teraops={"fp32": peak / 1e12}, bandwidth=10)
     found = simulated(asked, card)
     assert [part["binds"] for part in found.conditions["parts"]] == ["compute", "memory"]
     prefill, decode = reading.flops / peak * 1e3, writing.bytes_moved / 1e10 * 1e3

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from accelbench.core.errors import UsageError
-from accelbench.predict.evaluation import TableRequest, evaluate_tables, operator_models
+from accelbench.predict.evaluation import TableRequest, evaluate_tables
+from accelbench.predict.graph_file_models import operator_models
 from predict_tables import made_up
 
 

@@ -101,10 +101,15 @@ def test_what_is_best_under_limits_says_its_prices(tmp_path):
 
 def test_a_documented_device_is_enough_of_a_name_as_it_is_to_be_predicted(tmp_path):
     (name, found), *others = asked(selector(tmp_path, result()), "rtx 4090").items()
-    assert (name, others) == ("cuda:RTX 4090", [])
+    assert (name, others) == ("cuda:NVIDIA GeForce RTX 4090", [])
     assert "RTX 4090" in found["predictions"]["device"]
-    with pytest.raises(UsageError, match=r"Name one: .*cuda:A100-SXM4-80GB"):
-        asked(selector(tmp_path, result()), "a100")
+    with pytest.raises(UsageError, match=r"Name one: .*cuda:rtx-6000-ada"):
+        asked(selector(tmp_path, result()), "rtx 6000")
     card = result(hardware="cuda", device_name="NVIDIA GeForce RTX 4090")
     (name,) = asked(selector(tmp_path, card), "rtx 4090")
     assert name == "cuda:NVIDIA GeForce RTX 4090"
+    # No import changes which device a name means.
+    names = ("1x NVIDIA H100-SXM-80GB", "3x NVIDIA H100-NVL-94GB", "NVIDIA H100 PCIe")
+    cards = [result(hardware="cuda", device_name=name) for name in names]
+    (name,) = asked(selector(tmp_path, *cards), "H100")
+    assert name == "cuda:1x NVIDIA H100-SXM-80GB"

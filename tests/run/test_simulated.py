@@ -24,7 +24,7 @@ def test_what_is_named_and_not_here_is_simulated_with_a_note():
     plan = planned(hardware=A100)
     (one,) = plan.cases
     assert (one.device, one.refusal) == (None, None)
-    assert one.roofline.device == "NVIDIA A100-SXM4-80GB"
+    assert one.roofline.name == "NVIDIA A100-SXM4-80GB"
     (note,) = plan.notes
     assert "cuda:a100-80gb is not here" in note
     assert "a limit, not a measurement" in note
@@ -53,6 +53,8 @@ def test_what_is_here_is_measured_in_spite_of_the_flag():
     here = {**FOUND, "cuda": [Device("cuda", "another card"), Device("cuda", "NVIDIA H200", 1)]}
     first, named, away = planned(hardware=("cuda", "cuda:h200", "cuda:t4"), found=here).cases
     assert [str(one.device) for one in (first, named)] == ["cuda:0", "cuda:1"]
+    (again,) = planned(hardware=("cuda:H200 SXM",), found=here, simulate=False).cases
+    assert str(again.device) == "cuda:1"
     assert first.roofline is named.roofline is None
     assert away.roofline is not None
 

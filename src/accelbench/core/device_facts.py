@@ -1,197 +1,392 @@
-"""Vendor peaks and memory bandwidths of devices, by which times are scaled between them.
+"""Documented limits of devices, found by the names that drivers, tables and people give them.
 
-This is the only table of NVIDIA cards and of CPUs. `hardware/rooflines.py` adds the memory and
-the int8 rate of those that can be simulated. Peaks are dense. Products of 16 bits have two rates:
-`half` with sums in fp32, and `half_fp16_sums` with sums in fp16. GeForce cards double the second,
-which their box states. One rule: estimates, predictions and simulations take `half`, as PyTorch,
-ONNX Runtime and JAX keep sums in fp32. Whether a time is possible is judged by `highest`.
-
-A CPU's fp32 peak is cores × clock × operations a clock; `half` repeats it if the CPU has no 16-bit
-matrix unit. Efficient cores of hybrid CPUs multiply in half the width, and the base clock of those
-CPUs is that of a power limit which they are rarely held to: four fifths of the turbo clocks are
-taken.
-
-Documented peak of a device in a precision, and the rate that is implausible because of it.
+`devices.toml` is the only table of devices: detection, plausibility, simulations, predictions,
+prices and imports read it here. One rule for products of 16 bits: calculations take the rate with
+sums in fp32, as PyTorch, ONNX Runtime and JAX keep sums in fp32, and what the board's power limit
+leaves of it. GeForce cards double the rate with sums in fp16. Whether a time is possible is judged
+by `highest`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
+from accelbench.core.errors import UsageError
 from accelbench.core.nouns import digits
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.safe_text import in_quotes
+
+#: Types of 16 bits, of which sums may be kept in 16 bits too.
+_HALF = ("fp16", "bf16")
+_AUTOCAST = "amp-"
+_CPU_KINDS = ("desktop CPU", "server CPU")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeviceFacts:
-    """What limits a device, from its vendor's documents."""
+    """The limits of a device, from its vendor's documents.
+
+    Attributes:
+        name: as its driver has it.
+        teraops: 1e12 operations a second by precision, dense, sums in fp32.
+        bandwidth: 1e9 bytes a second; 0 if no document gives it.
+        short: the name of `--hardware PLATFORM:NAME`.
+        kind: server GPU, desktop CPU, board and the like.
+        fp16_sums: the rate of fp16 with sums in fp16; None if no faster.
+        tf32: fp32 inputs rounded to TF32; None without such matrix units.
+        sustained: the rate of 16-bit types that the board's power limit leaves; None if it leaves
+            the documented one.
+    """
 
     name: str
-    kind: str
-    half: float  # sums in fp32; 1e12 operations a second, a product and its sum being two
-    fp32: float
-    bandwidth: float  # 1e9 bytes a second
+    teraops: Mapping[str, float]
+    bandwidth: float
     source: str
-    half_fp16_sums: float | None = None  # sums in fp16; None if no faster than `half`
-    tf32: float | None = None  # fp32 inputs rounded to TF32; None without such matrix units
+    short: str = ""
+    kind: str = ""
+    platforms: tuple[str, ...] = ()
+    memory_gib: float | None = None
+    watts: float | None = None
+    fp16_sums: float | None = None
+    tf32: float | None = None
+    sustained: float | None = None
+
+    def __post_init__(self) -> None:
+        rates = (*self.teraops.values(), self.memory_gib, self.watts, self.fp16_sums, self.tf32)
+        rates = (*rates, self.sustained)
+        is_whole = self.name and self.source and self.teraops and self.bandwidth >= 0
+        is_known = set(self.teraops) <= set(PRECISIONS)
+        if not is_whole or not is_known or any(r is not None and r <= 0 for r in rates):
+            raise ValueError(f"the facts of {self.name or 'a device'} are not whole")
+
+    @property
+    def half(self) -> float | None:
+        """The documented rate of 16-bit types, sums in fp32."""
+        return max((self.teraops[name] for name in _HALF if name in self.teraops), default=None)
 
     @property
     def highest(self) -> float:
         """The rate that no product of 16 bits or more exceeds."""
-        return max(self.half, self.fp32, self.half_fp16_sums or 0.0)
+        wide = [rate for name, rate in self.teraops.items() if name != "int8"]
+        return max(*(wide or self.teraops.values()), self.fp16_sums or 0.0)
+
+    def documented(self, precision: str) -> float | None:
+        """Return the rate to calculate with in a precision; None if no document gives one."""
+        rate = self.teraops.get(precision)
+        return self.sustained if self.sustained and rate and precision in _HALF else rate
 
     def peak(self, precision: str) -> float:
-        """The peak that a precision's products meet, in 1e12 operations a second."""
-        return self.fp32 if precision in {"fp32", "float32", "fp64"} else self.half
+        """Return the rate to calculate with in a precision, or in the next that is documented."""
+        half = self.half and (self.sustained or self.half)
+        exact = self.documented(precision.removeprefix(_AUTOCAST))
+        if precision in ("fp32", "float32", "fp64"):
+            return exact or self.teraops.get("fp32") or half or max(self.teraops.values())
+        return exact or half or self.teraops.get("fp32") or max(self.teraops.values())
+
+    def operations_per_second(self, precision: str) -> float | None:
+        """Return the rate to calculate with in a precision; None if no document gives one."""
+        teraops = self.documented(precision)
+        return None if teraops is None else teraops * 1e12
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.bandwidth * 1e9
+
+    @property
+    def memory_bytes(self) -> int | None:
+        return None if self.memory_gib is None else int(self.memory_gib * 2**30)
+
+    def is_on(self, platform: str) -> bool:
+        """Return whether results of a platform can be of this device."""
+        if not platform or platform in self.platforms:
+            return True
+        unit = _unit_of(platform)
+        return self.kind != "board" and unit in ("", *self.kind.split()[-1:])
 
 
-@lru_cache(maxsize=1024)
-def facts_of(name: str) -> DeviceFacts | None:
-    """The facts of a device by the name that a driver or a table gives it."""
-    bare = _bare(name)
-    return next((facts for facts in _TABLE if _bare(facts.name) == bare), None)
+#: The platforms of each unit; others run on several, or nothing is known of them.
+_UNITS = {
+    "CPU": r"cpu|wasm|.*-cpu",
+    "GPU": r"cuda|rocm|mps|directml|webgpu|vulkan|.*-gpu",
+    "NPU": r"qnn|hailo|.*-npu",
+    "TPU": "tpu",
+}
 
 
+def _unit_of(platform: str) -> str:
+    return next((unit for unit, names in _UNITS.items() if re.fullmatch(names, platform)), "")
+
+
+@lru_cache(maxsize=4096)
+def kind_of(platform: str, name: str) -> str:
+    """Return the kind of a device, documented or inferred from its platform and its name."""
+    facts = facts_of(name, platform)
+    if facts is not None:
+        return facts.kind
+    unit = _unit_of(platform)
+    if unit in ("NPU", "TPU"):
+        return unit
+    text = _spaced(name)
+    for kind, words in _table()["kinds"]:
+        fits = not unit or kind.split()[-1] in (unit, "board", "phone")
+        if fits and re.search(rf"\b({words})\b", text):
+            return str(kind)
+    is_mobile = platform.startswith(("qualcomm", "mobile"))
+    return "phone" if is_mobile else f"desktop {unit or 'GPU'}"
+
+
+# -- the table
+
+
+@cache
 def known_devices() -> tuple[DeviceFacts, ...]:
-    """Every device whose facts are known."""
-    return _TABLE
+    """Return every documented device; the first of several variants is the usual one."""
+    return tuple(entry.facts for entry in _entries())
 
 
-def _bare(name: str) -> str:
-    text = re.sub(r"\((r|tm|c)\)", " ", name.lower())
-    text = re.sub(r"@.*$|\b\d+-core\b|\b\d+th gen\b", " ", text)
-    text = re.sub(r"\b(nvidia|geforce|amd|intel|tesla|graphics|gpu|cpu|core|processor|edition)\b",
-                  " ", text)  # fmt: skip
-    return " ".join(re.sub(r"[^a-z0-9]+", " ", text).split())
+def devices_on(platform: str) -> tuple[DeviceFacts, ...]:
+    """Return every documented device that engines of a platform can run on."""
+    return tuple(facts for facts in known_devices() if platform in facts.platforms)
 
 
-def _gpu(name: str, half: float, fp32: float, bandwidth: float, source: str) -> DeviceFacts:
-    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source, tf32=_tf32(source, name, half))
+@cache
+def _table() -> dict[str, Any]:
+    import tomllib
+
+    text = Path(__file__).with_name("devices.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
-def _tf32(source: str, name: str, half: float) -> float | None:
-    """Return the rate of TF32, which is half that of 16 bits; cards before Ampere have none."""
-    older = source == _TURING or name.startswith(_BEFORE_AMPERE)
-    return None if older else half / 2
+def _facts(group: Mapping[str, Any], row: Mapping[str, Any]) -> DeviceFacts:
+    half, memory = row.get("half", 0.0), row.get("memory")
+    times = {name: half * group.get(name, 0) for name in ("int8", "tf32", "fp16_sums")}
+    rates = {name: row[name] for name in PRECISIONS if row.get(name)}
+    if "cores" in row:
+        clocks, small = row["cores"] * row["ghz"], row.get("small_cores", 0)
+        hybrid = 0.8 * (clocks * 32 + small * row.get("small_ghz", 0) * 16)
+        rates["fp32"] = (hybrid if small else clocks * row["operations"]) / 1e3
+        if row.get("amx"):
+            rates["bf16"] = clocks * row["amx"] / 1e3
+    rates = {"int8": times["int8"], **dict.fromkeys(group.get("types", ()), half), **rates}
+    sustained, why = _table()["sustained"].get(row["short"], (None, ""))
+    return DeviceFacts(
+        row["name"],
+        {name: float(rates[name]) for name in PRECISIONS if rates.get(name)},
+        float(row["bandwidth"]),
+        f"{group['source']}; {sustained} in 16 bits at {why}" if why else group["source"],
+        row["short"],
+        group["kind"],
+        tuple(group["platforms"]),
+        (memory[0] if isinstance(memory, list) else memory) or None,
+        row.get("watts") or None,
+        times["fp16_sums"] or None,
+        times["tf32"] or None,
+        sustained,
+    )
 
 
-def _geforce(name: str, half: float, fp32: float, bandwidth: float, source: str) -> DeviceFacts:
-    """A card that multiplies twice as fast with sums in fp16."""
-    tf32 = _tf32(source, name, half)
-    return DeviceFacts(name, "cuda", half, fp32, bandwidth, source, 2 * half, tf32)
+# -- names
 
-
-def _cpu(
-    name: str, cores: int, gigahertz: float, per_clock: int, bandwidth: float, source: str
-) -> DeviceFacts:
-    peak = cores * gigahertz * per_clock / 1e3
-    return DeviceFacts(name, "cpu", peak, peak, bandwidth, source)
-
-
-def _hybrid(
-    name: str, fast: tuple[int, float], small: tuple[int, float], bandwidth: float
-) -> DeviceFacts:
-    """A CPU with two kinds of cores, each as its number and turbo clock in GHz."""
-    peak = 0.8 * (fast[0] * fast[1] * 32 + small[0] * small[1] * 16) / 1e3
-    return DeviceFacts(name, "cpu", peak, peak, bandwidth, _HYBRID)
-
-
-_HYBRID = "Intel product specifications: four fifths of turbo clocks, 32 and 16 operations a clock"
-_ADA = "NVIDIA Ada GPU architecture whitepaper"
-_AMPERE = "NVIDIA Ampere GA102 GPU architecture whitepaper"
-_BLACKWELL = "NVIDIA RTX Blackwell GPU architecture whitepaper"
-_TURING = "NVIDIA Turing GPU architecture whitepaper"
-_BEFORE_AMPERE = ("GTX ", "TITAN ", "P100", "V100", "T4")
-_SHEET = "NVIDIA datasheet of the card, without sparsity"
-_INTEL = "Intel product specifications: cores × base clock × operations a clock of its AVX units"
-_AMD = "AMD product specifications: cores × base clock × operations a clock of its AVX units"
-
-_TABLE = (
-    _gpu("GTX 1080 Ti", 11.3, 11.3, 484, "NVIDIA GTX 1080 Ti specifications; no matrix units"),
-    _gpu("TITAN V", 110, 14.9, 653, "NVIDIA TITAN V specifications"),
-    _gpu("P100-PCIE-16GB", 18.7, 9.3, 732, _SHEET),
-    _gpu("V100-PCIE-16GB", 112, 14, 900, _SHEET),
-    _gpu("V100-SXM2-16GB", 125, 15.7, 900, _SHEET),
-    _gpu("V100-SXM2-32GB", 125, 15.7, 900, _SHEET),
-    _gpu("T4", 65, 8.1, 320, _SHEET),
-    _gpu("TITAN RTX", 130.5, 16.3, 672, _TURING),
-    _geforce("RTX 2060", 25.8, 6.5, 336, _TURING),
-    _geforce("RTX 2070", 29.9, 7.5, 448, _TURING),
-    _geforce("RTX 2080", 40.3, 10.1, 448, _TURING),
-    _geforce("RTX 2080 Ti", 53.8, 13.4, 616, _TURING),
-    _geforce("RTX 2070 SUPER", 36.3, 9.1, 448, _TURING),
-    _geforce("RTX 2080 SUPER", 44.6, 11.2, 496, _TURING),
-    _gpu("A10", 125, 31.2, 600, _SHEET),
-    _gpu("A10G", 70, 31.5, 600, "AWS and NVIDIA figures of A10G"),
-    _gpu("A30", 165, 10.3, 933, _SHEET),
-    _gpu("A40", 149.7, 37.4, 696, _SHEET),
-    _gpu("A100-PCIE-40GB", 312, 19.5, 1555, _SHEET),
-    _gpu("A100-SXM4-40GB", 312, 19.5, 1555, _SHEET),
-    _gpu("A100-SXM4-80GB", 312, 19.5, 2039, _SHEET),
-    _gpu("A100 80GB PCIe", 312, 19.5, 1935, _SHEET),
-    _gpu("RTX A4000", 76.7, 19.2, 448, _SHEET),
-    _gpu("RTX A5000", 111.1, 27.8, 768, _SHEET),
-    _gpu("RTX A6000", 154.8, 38.7, 768, _SHEET),
-    _geforce("RTX 3060", 25.4, 12.7, 360, _AMPERE),
-    _geforce("RTX 3060 Ti", 32.4, 16.2, 448, _AMPERE),
-    _geforce("RTX 3070", 40.6, 20.3, 448, _AMPERE),
-    _geforce("RTX 3070 Ti", 43.5, 21.7, 608, _AMPERE),
-    _geforce("RTX 3080", 59.5, 29.8, 760, _AMPERE),
-    _geforce("RTX 3080 Ti", 68.2, 34.1, 912, _AMPERE),
-    _geforce("RTX 3090", 71, 35.6, 936, _AMPERE),
-    _geforce("RTX 3090 Ti", 80, 40, 1008, _AMPERE),
-    _gpu("L4", 121, 30.3, 300, _SHEET),
-    _gpu("L40", 181, 90.5, 864, _SHEET),
-    _gpu("L40S", 362, 91.6, 864, _SHEET),
-    _geforce("RTX 4060", 30.2, 15.1, 272, _ADA),
-    _geforce("RTX 4060 Ti", 44.1, 22.1, 288, _ADA),
-    _geforce("RTX 4070", 58.3, 29.1, 504, _ADA),
-    _geforce("RTX 4070 SUPER", 71, 35.5, 504, _ADA),
-    _geforce("RTX 4070 Ti", 80.2, 40.1, 504, _ADA),
-    _geforce("RTX 4070 Ti SUPER", 88.2, 44.1, 672, _ADA),
-    _geforce("RTX 4080", 97.5, 48.7, 717, _ADA),
-    _geforce("RTX 4080 SUPER", 104.4, 52.2, 736, _ADA),
-    _geforce("RTX 4090", 165.2, 82.6, 1008, _ADA),
-    _gpu("RTX 4000 Ada Generation", 106.9, 26.7, 360, _SHEET),
-    _gpu("RTX 5000 Ada Generation", 261.1, 65.3, 576, _SHEET),
-    _gpu("RTX 6000 Ada Generation", 364.2, 91.1, 960, _SHEET),
-    _gpu("H100", 989.5, 67, 3350, _SHEET),
-    _gpu("H100 80GB HBM3", 989.5, 67, 3350, _SHEET),
-    _gpu("H100 SXM5 80GB", 989.5, 67, 3350, _SHEET),
-    _gpu("H100 PCIe", 756, 51, 2000, _SHEET),
-    _gpu("H100 NVL", 835, 60, 3900, _SHEET),
-    _gpu("H200", 989.5, 67, 4800, _SHEET),
-    _gpu("GH200 480GB", 989.5, 67, 4000, _SHEET),
-    _gpu("B200", 2250, 80, 8000, _SHEET),
-    _geforce("RTX 5060 Ti", 47.4, 23.7, 448, _BLACKWELL),
-    _geforce("RTX 5070", 61.7, 30.9, 672, _BLACKWELL),
-    _geforce("RTX 5070 Ti", 87.9, 43.9, 896, _BLACKWELL),
-    _geforce("RTX 5080", 112.6, 56.3, 960, _BLACKWELL),
-    _geforce("RTX 5090", 209.5, 104.8, 1792, _BLACKWELL),
-    _gpu("RTX PRO 6000", 503.8, 126, 1792, _SHEET),
-    _gpu("RTX PRO 6000 Blackwell", 503.8, 126, 1792, _SHEET),
-    _gpu("RTX PRO 6000 Blackwell Workstation", 503.8, 126, 1792, _SHEET),
-    _gpu("RTX PRO 6000 Blackwell Server", 468, 117, 1597, _SHEET),
-    _gpu("RTX PRO 6000 Blackwell Max-Q Workstation", 438.9, 110, 1792, _SHEET),
-    _cpu("Core i9-10940X", 14, 3.3, 64, 93.9, _INTEL),
-    _hybrid("Core i7-12700H", (6, 4.7), (8, 3.5), 76.8),
-    _hybrid("Core i9-12900K", (8, 5.1), (8, 3.9), 76.8),
-    _hybrid("Core i9-13900K", (8, 5.4), (16, 4.3), 89.6),
-    _hybrid("Core i9-14900K", (8, 5.6), (16, 4.4), 89.6),
-    _cpu("Xeon Platinum 8259CL", 24, 2.5, 64, 140.8, _INTEL),
-    _cpu("Xeon Platinum 8375C", 32, 2.9, 64, 204.8, _INTEL),
-    DeviceFacts("Xeon Platinum 8488C", "cpu", 118.0, 7.37, 307.2, f"{_INTEL}; AMX"),
-    _cpu("Ryzen 9 5950X", 16, 3.4, 32, 51.2, _AMD),
-    _cpu("Ryzen 9 7950X", 16, 4.5, 32, 83.2, _AMD),
-    _cpu("Ryzen 9 9950X", 16, 4.3, 64, 89.6, _AMD),
-    _cpu("Ryzen Threadripper 7980X", 64, 3.2, 32, 166.4, _AMD),
-    _cpu("EPYC 7763", 64, 2.45, 32, 204.8, _AMD),
-    _cpu("EPYC 7R13", 48, 2.65, 32, 204.8, _AMD),
-    _cpu("EPYC 9654", 96, 2.4, 32, 460.8, _AMD),
+_NOISE = re.compile(
+    r"\b(nvidia|geforce|tesla|amd|radeon|instinct|intel|google|qualcomm|hexagon|graphics|with|gpu"
+    r"|dgpu|igpu|cpu|core|processor|edition|generation|gen|data|center|platinum|of|the"
+    r"|g?ddr\w+|hbm\w*|blackwell|superchip|grace|hopper|module|card|tensor|desktop)\b"
+)
+#: Words that make another device of one with the same number.
+_OTHER = frozenset((
+    *("laptop", "mobile", "notebook", "maxq", "ti", "super", "d", "mig", "ada", "pro", "max"),
+    *("ultra", "quadro", "gre", "xt", "xtx", "grid", "sff", "embedded"),
+))  # fmt: skip
+_SIZES = re.compile(r"\b(\d{1,3})(?: ?gi?b|g)\b")
+_FORMS = frozenset({"sxm", "pcie", "nvl", "server", "workstation", "maxq"})
+_SPELLINGS = (
+    (r"\((r|tm|c|dgpu|igpu)\)|[®™©]", " "),
+    (r"[\d.]+ ?[gm]hz( ?[x*×] ?\d+)?", " "),
+    (r"[^a-z0-9.+]+|(?<!\d)\.|\.(?!\d)", " "),
+    (r"\b\d+ core\b|\b\d+(st|nd|rd|th) gen\b", " "),
+    (r"\bmacbook( pro| air)?\b", "apple"),
+    (r"\bmax q\b", "maxq"),
+    (r"\bpi (?=\d)", "pi"),
+    (r"\bryzen (\d )?(?=threadripper)|(?<=\bryzen) \d(?= )", ""),
+    (r"\b(rtx|gtx|rx|ryzen|epyc|xeon)(?=a?\d)|\btitan(?=[a-z])", r"\g<0> "),
+    (r"(?<=\d{4})(ti|super|d|xtx|xt)\b", r" \1"),
+    (r"\bsxm\d\b", "sxm"),
 )
 
+
+def _spaced(name: str) -> str:
+    text = name.lower()
+    for pattern, spelling in _SPELLINGS:
+        text = re.sub(pattern, spelling, text)
+    return " ".join(text.split())
+
+
+class _Words(NamedTuple):
+    """The words of a name that tell devices from each other."""
+
+    words: frozenset[str]
+    forms: frozenset[str]
+    memory: frozenset[int]
+    makers: frozenset[str]
+
+
+@lru_cache(maxsize=4096)
+def _words_of(name: str) -> _Words:
+    text = _spaced(name)
+    memory = frozenset(int(size) for size in _SIZES.findall(text))
+    makers = {_table()["makers"].get(word) for word in text.split()} - {None}
+    words = frozenset(_NOISE.sub(" ", _SIZES.sub(" ", text)).split())
+    # A profile of a virtual GPU, as of "A10-24Q", is a part of a card.
+    words |= {"grid"} if any(re.fullmatch(r"\d+[abcq]", word) for word in words) else frozenset()
+    return _Words(words - _FORMS, words & _FORMS, memory, frozenset(makers))
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A device with what tells its names from those of others."""
+
+    facts: DeviceFacts
+    names: tuple[str, ...]
+    memory: tuple[float, ...]
+
+    @cached_property
+    def spelt(self) -> tuple[_Words, ...]:
+        return tuple(map(_words_of, self.names))
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        return frozenset().union(*(name.forms for name in self.spelt))
+
+    def identity_in(self, asked: _Words) -> frozenset[str] | None:
+        """Return the device's own words that a name has, all of one of its names; else None."""
+        makers = self.spelt[0].makers
+        if makers and asked.makers and not makers & asked.makers:
+            return None
+        found = [n.words for n in self.spelt if n.words and n.words <= asked.words]
+        best = max(found, key=len, default=None)
+        others = (asked.words | asked.forms) & _OTHER
+        return best if best is not None and others <= best | self.forms else None
+
+    def has_memory(self, sizes: Iterable[int]) -> bool:
+        """Return whether a name's size is this device's: 192 GB and 180 GB are the same B200."""
+        wanted = list(sizes)
+        if not wanted or not self.memory or self.facts.kind == "Apple GPU":
+            return True
+        return any(abs(size / known - 1) < 0.1 for size in wanted for known in self.memory)
+
+
+@cache
+def _entries() -> tuple[_Entry, ...]:
+    also, entries = _table()["also"], []
+    for group in _table()["groups"]:
+        for cells in group["rows"]:
+            row = dict(zip(group["columns"], cells, strict=False))
+            memory = row.get("memory") or []
+            sizes = tuple(memory if isinstance(memory, list) else [memory])
+            names = (row["name"], *also.get(row["short"], ()))
+            entries.append(_Entry(_facts(group, row), names, sizes))
+    return tuple(entries)
+
+
+class DeviceMatch(NamedTuple):
+    """A device that a name means.
+
+    `is_assumed` is whether the name leaves open which of several variants it means.
+    """
+
+    facts: DeviceFacts
+    is_assumed: bool
+
+
+@lru_cache(maxsize=4096)
+def match_device(name: str, platform: str = "") -> DeviceMatch | None:
+    """Return the device of a driver's or a table's name; None if it is unknown or ambiguous."""
+    single = re.sub(r"^1 ?x ", "", name.strip(), flags=re.IGNORECASE)
+    if not single or re.match(r"\d+ ?x ", single, re.IGNORECASE):
+        return None
+    asked = _words_of(single)
+    entries = [entry for entry in _entries() if entry.facts.is_on(platform)]
+    own = [(identity, e) for e in entries if (identity := e.identity_in(asked)) is not None]
+    most = [pair for pair in own if not any(pair[0] < other for other, _ in own)]
+    if len({identity for identity, _ in most}) != 1:
+        return None
+    told_apart = frozenset().union(*(entry.forms for _, entry in most)) & asked.forms
+    fitting = [e for _, e in most if told_apart <= e.forms and e.has_memory(asked.memory)]
+    # Boards have units of several platforms under one name.
+    if not fitting or len({e.facts.platforms for e in fitting}) > 1:
+        return None
+    exact = [e for e in fitting if any(asked[:3] == name[:3] for name in e.spelt)] or [
+        e for e in fitting if e.forms == told_apart and told_apart
+    ]
+    return DeviceMatch((exact or fitting)[0].facts, len(fitting) > 1 and len(exact) != 1)
+
+
+def facts_of(name: str, platform: str = "") -> DeviceFacts | None:
+    """Return the facts of a device by the name that a driver or a table gives it."""
+    match = match_device(name, platform)
+    return None if match is None else match.facts
+
+
+def devices_named(word: str, platform: str = "") -> list[DeviceFacts]:
+    """Return the devices that a person may mean by a word: one, or every candidate.
+
+    A word is a name, a short name, or some words of a name. A number below 100 is an ordinal.
+    """
+    if re.fullmatch(r"\d{1,2}", word):
+        return []
+    entries = [e for e in _entries() if not platform or platform in e.facts.platforms]
+    match = match_device(word, platform)
+    if match is not None and any(e.facts is match.facts for e in entries):
+        return [match.facts]
+    joined = _spaced(word).replace(" ", "")
+    exact = [e.facts for e in entries if _spaced(e.facts.short).replace(" ", "") == joined]
+    asked = _words_of(word)
+    # "RTX 3080 12GB" is not short for RTX 3080 Ti, though the plain card has 10 GB.
+    is_whole = any(asked.words == name.words for e in entries for name in e.spelt)
+    wanted = frozenset() if is_whole else asked.words | asked.forms
+    return exact or [
+        e.facts for e in entries
+        if wanted and e.has_memory(asked.memory)
+        and any(wanted <= name.words | e.forms for name in e.spelt)
+    ]  # fmt: skip
+
+
+def place_named(word: str) -> str | None:
+    """Return the documented device of a name as PLATFORM:NAME; None if there is none.
+
+    Raises:
+        UsageError: several devices may be meant; they are named.
+    """
+    devices = devices_named(word)
+    if len(devices) > 1:
+        refuse_several(word, devices)
+    return _place(devices[0]) if devices else None
+
+
+def refuse_several(word: str, devices: Iterable[DeviceFacts]) -> NoReturn:
+    """Raise UsageError for a name that may mean any of several devices, and list them."""
+    raise UsageError(
+        f"Several documented devices are called {in_quotes(word)}.",
+        f"Name one: {', '.join(map(_place, devices))}.",
+    )
+
+
+def _place(facts: DeviceFacts) -> str:
+    return f"{facts.platforms[0]}:{facts.short}"
+
+
+def typical_device(platform: str, unit: str = "") -> DeviceFacts | None:
+    """Return the device that a platform alone, or a kind of its units, stands for."""
+    short = _table()["typical"].get(f"{platform}:{unit}".rstrip(":"))
+    return next((facts for facts in devices_on(platform) if facts.short == short), None)
+
+
+# -- implausible rates
 
 #: An imported result is implausible if its rate exceeds the documented peak by this factor. Boost
 #: clocks exceed base clocks by up to 1.6, and sparsity doubles the rate of matrix units.
@@ -205,35 +400,6 @@ OPERATIONS, MILLISECONDS, RATE, PEAK = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _ChipPeaks:
-    """Peaks of one unit of a chip that boards name in different ways."""
-
-    pattern: str  # matches the names of devices with the chip, in lower case
-    hardware: str  # the platform that computes on the unit
-    teraops: Mapping[int, float]  # 1e12 operations a second by the number of bits
-    source: str  # the documents, and the calculation if they give units and a clock
-
-
-_CHIPS = (
-    _ChipPeaks(r"\brk3588s?\b", "cpu", {32: 0.211, 16: 0.422},
-               "Rockchip RK3588 datasheet and Arm: 4 × 2.4 GHz × 16 and 4 × 1.8 GHz × 8 "
-               "operations"),
-    _ChipPeaks(r"\brk3588s?\b|\bmali-g610\b.*\bmp4\b", "vulkan", {32: 0.512, 16: 1.024},
-               "Rockchip RK3588 datasheet and Arm: Mali-G610 MP4, 4 cores × 128 operations × 1 "
-               "GHz"),
-    _ChipPeaks(r"\brk3399\b", "cpu", {32: 0.077}, "Rockchip RK3399 datasheet and Arm: 2 × 1.8 "
-               "GHz × 8 and 4 × 1.5 GHz × 8 operations"),
-    _ChipPeaks(r"\bbcm2711\b|\braspberry pi 4\b", "cpu", {32: 0.058},
-               "Raspberry Pi 4 product brief and Arm: 4 × 1.8 GHz × 8 operations"),
-    _ChipPeaks(r"\bbcm2712\b|\braspberry pi 5\b", "cpu", {32: 0.154, 16: 0.307},
-               "Raspberry Pi 5 product brief and Arm: 4 × 2.4 GHz × 16 operations"),
-    _ChipPeaks(r"\bhailo-8\b", "hailo", {8: 26.0}, "Hailo-8 product brief"),
-    _ChipPeaks(r"\bhailo-8l\b", "hailo", {8: 13.0}, "Hailo-8L product brief"),
-    _ChipPeaks(r"\bhailo-15h\b", "hailo", {8: 20.0}, "Hailo-15 product brief"),
-)  # fmt: skip
-
-
 @lru_cache(maxsize=4096)
 def documented_peak(
     device_name: str, hardware: str, precision: str, device_count: int = 1
@@ -245,10 +411,8 @@ def documented_peak(
     count, times, single = device_name.partition("x ")
     several = bool(times) and count.isdecimal()
     units = max(device_count, int(count) if several else 1)
-    name, bits = single if several else device_name, bits_of(precision)
-    facts = facts_of(name)
-    teraops = _peaks_of_facts(facts) if facts is not None else _peaks_of_chip(name, hardware)
-    return None if teraops is None else _widened(teraops, bits) * units * 1e12
+    facts = facts_of(single if several else device_name, hardware)
+    return None if facts is None else _highest_in(facts, bits_of(precision)) * units * 1e12
 
 
 def bits_of(precision: str) -> int:
@@ -270,25 +434,20 @@ def describe_rate(rate: Mapping[str, float] | None) -> str:
     )
 
 
-def _peaks_of_facts(facts: DeviceFacts) -> Mapping[int, float]:
-    # AVX-512 VNNI multiplies 8 bits at four times the rate of fp32, matrix units at twice 16 bits.
-    narrow = 4.0 * facts.fp32 if facts.kind == "cpu" else 0.0
-    highest = facts.highest
-    return {32: max(facts.fp32, facts.tf32 or 0.0), 16: highest, 8: max(2.0 * highest, narrow)}
-
-
-def _peaks_of_chip(name: str, hardware: str) -> Mapping[int, float] | None:
-    for chip in _CHIPS:
-        if chip.hardware == hardware and re.search(chip.pattern, name.lower()):
-            return chip.teraops
-    return None
-
-
-def _widened(teraops: Mapping[int, float], bits: int) -> float:
-    """Return the peak of a type; each halving of its bits doubles the nearest documented rate."""
-    if bits in teraops:
-        return teraops[bits]
-    wider = [known for known in teraops if known > bits]
+def _highest_in(facts: DeviceFacts, bits: int) -> float:
+    """Return the highest rate of types of a width; halved bits double the next documented rate."""
+    rates = {32: max(facts.teraops.get("fp32", 0.0), facts.tf32 or 0.0)}
+    rates[8] = facts.teraops.get("int8", 0.0)
+    if facts.kind not in ("board", "NPU"):
+        # AVX-512 VNNI multiplies 8 bits at four times the rate of fp32, matrix units at twice 16.
+        rates[16] = facts.highest
+        rates[8] = max(2.0 * facts.highest, 4.0 * rates[32] if facts.kind in _CPU_KINDS else 0.0)
+    elif facts.half:
+        rates[16] = facts.half
+    known = {width: rate for width, rate in rates.items() if rate}
+    if bits in known:
+        return known[bits]
+    wider = [width for width in known if width > bits]
     if wider:
-        return teraops[min(wider)] * min(wider) / bits
-    return max(teraops.values())  # a wider type is not faster
+        return known[min(wider)] * min(wider) / bits
+    return max(known.values())  # a wider type is not faster

@@ -3,7 +3,7 @@
     {
       "currency": "USD",              // three letters; USD by default
       "per_hour": {
-        "NVIDIA GeForce RTX 4090": 0.69,  // each device of that name
+        "NVIDIA GeForce RTX 4090": 0.69,  // each such device, also as "rtx 4090"
         "cuda": 1.20,                     // each device of any other name there
         "lab-7": 0.35                     // that machine, with all that is in it
       }
@@ -19,9 +19,11 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.device_facts import match_device
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse
 from accelbench.core.safe_text import in_quotes
@@ -57,6 +59,17 @@ class Prices:
     def by_name(self) -> Mapping[str, str]:
         """The names as they are compared, each with the file's spelling."""
         return {plain_name(name): name for name in self.per_hour}
+
+    @cached_property
+    def by_device(self) -> Mapping[str, str]:
+        """The documented devices that names mean, the most explicit spelling of each."""
+        matches = {name: match_device(name.rpartition(":")[2]) for name in self.per_hour}
+        known = [(m.is_assumed, m.facts.name, name) for name, m in matches.items() if m]
+        return {device: name for _, device, name in sorted(known, reverse=True)}
+
+    def key_of(self, name: str) -> str | None:
+        """Return the file's spelling of a machine, device or platform; None if it has no price."""
+        return self.by_name.get(plain_name(name))
 
 
 def sign_of(currency: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any, TypeGuard
 
+from accelbench.core.device_facts import place_named
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.nouns import meant
 from accelbench.core.plugins import HARDWARE as GROUP
@@ -121,11 +122,14 @@ Detect = Callable[[str], Sequence[Device | Absent]]
 def platform_named(word: str, detect: Detect = detect) -> str:
     """Return the checked platform that was typed; a device of it may follow a colon.
 
-    `gpu` is the platform of the GPU that is here, `gpu:1` its second.
+    `gpu` is the platform of the GPU that is here, `gpu:1` its second. The name of a documented
+    device is one of its platform.
     """
     name, colon, device = word.lower().partition(":")
     if name == GPU:
         return f"{gpu_here(detect)}{colon}{device}"
+    if not colon and name not in known() and (place := place_named(name)):
+        return place
     refuse_unknown_platform(word)
     return word.lower()
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
+from accelbench.core.device_facts import facts_of
 from accelbench.core.devices import devices_in
 from accelbench.core.figures import kind_of_unit
 from accelbench.core.nouns import NO_DATA, UNKNOWN_HARDWARE
@@ -73,9 +74,10 @@ def price_of(row: Row, prices: Prices, machine: Machine | None = None) -> Price 
     A machine's price is of all that is in it, whatever of it worked. A device's or a platform's
     is of one device, so several cost several times as much.
     """
-    known = prices.by_name
     for covers, name, devices in _names(row, machine):
-        spelt = known.get(plain_name(name))
+        spelt = prices.key_of(name)
+        if spelt is None and covers == "device":
+            spelt = prices.by_device.get(name)
         if spelt is not None:
             return Price(spelt, prices.per_hour[spelt], devices, covers)
     return None
@@ -104,6 +106,8 @@ def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:
         yield "device", device, 1
     yield "device", f"{platform}:{single}", devices
     yield "device", single, devices
+    if facts := facts_of(single, platform):
+        yield "device", facts.name, devices
     yield "platform", platform, devices
 
 
@@ -260,11 +264,13 @@ def unmatched_prices(prices: Prices, known: Iterable[str], devices: Sequence[str
         known: every name that a price of something here could have.
         devices: the names of devices, as they are shown.
     """
+    known = set(known)
     names = {plain_name(name) for name in known}
     unmatched = [
         f"{name}{_meant(name, devices)}"
         for name in prices.per_hour
         if plain_name(name) not in names
+        and not any(key == name and device in known for device, key in prices.by_device.items())
     ]
     return (
         f"Prices of {prices.source} that are of nothing here: {_listed(unmatched)}."

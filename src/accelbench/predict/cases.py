@@ -11,6 +11,7 @@ from typing import Any
 
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.case import Shapes
+from accelbench.core.device_facts import kind_of as device_kind
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
@@ -124,13 +125,6 @@ def relatives_of(family: str, model: str) -> str:
     return f"{family} {word[0] if word else name}"
 
 
-#: Kinds of platforms by their engines' hardware; others are a kind of their own.
-_KINDS = {
-    **dict.fromkeys(ON_CPUS, "CPU"),
-    **dict.fromkeys(("cuda", "rocm", "directml", "mps", "webgpu", "webnn"), "GPU"),
-}
-
-
 #: By so much a difference in each field parts two configurations: e to the minus of the sum is what
 #: their residuals have in common.
 APART = {
@@ -146,10 +140,21 @@ def distance(some: CaseConfiguration, other: CaseConfiguration) -> float:
     )
 
 
+#: Platforms of browsers are a kind of their own.
+_BROWSER, _IN_BROWSERS = "browser", ("wasm", "webgpu", "webnn")
+
+
 @cache
 def kind_of(configuration: CaseConfiguration) -> str:
-    """Return the kind of platform of a configuration."""
-    return _KINDS.get(configuration.hardware, configuration.hardware)
+    """Return the kind of platform of a configuration: GPU, CPU, phone, board, browser and so on.
+
+    Cards of desktops teach something of those of servers, and so do processors.
+    """
+    if configuration.hardware in _IN_BROWSERS:
+        return _BROWSER
+    platform = "cpu" if configuration.hardware in ON_CPUS else configuration.hardware
+    kind = device_kind(platform, configuration.device)
+    return kind.removeprefix("server ").removeprefix("desktop ")
 
 
 def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from accelbench.core.device_facts import facts_of
 from accelbench.core.protocols import Device
-from accelbench.hardware.rooflines import called
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -60,8 +60,8 @@ class MemoryByDevice:
 
 def documented(platform: str, device: str) -> int | None:
     """The memory of a device by its maker's document."""
-    entry = called(platform, device)
-    return None if entry is None else entry.memory_bytes
+    facts = facts_of(device, platform)
+    return None if facts is None else facts.memory_bytes
 
 
 _GIB = 2.0**30

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
@@ -14,12 +16,13 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
+from accelbench.exchange.writing import write_over
 from accelbench.models.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.models.file_models.folders import config_model
 from accelbench.models.file_models.given_inputs import IMAGE, SEQUENCE
 from accelbench.models.file_models.kinds import FileRefusedError, formats_by_suffix
 from accelbench.models.graph_files.costs import graph_name
-from accelbench.models.graph_files.steps import UntracedError
+from accelbench.models.graph_files.steps import OperatorSignature, UntracedError
 from accelbench.predict.cases import FROM_FILE, sizes_of
 from accelbench.predict.graph_file_reading import (
     EXPORT_IT,
@@ -27,12 +30,23 @@ from accelbench.predict.graph_file_reading import (
     format_of,
     refuse_missing,
 )
-from accelbench.predict.signatures import PassTrace
+from accelbench.predict.signatures import CLASSES, PassTrace
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 CONFIG = "config"
+#: What names a row's graph; the other columns are those of a signature, and `count`.
+_GRAPH = ("model", "img_size")
+_FORMAT = "operators"
+_FP32_BYTES = 4
+
+
 #: A graph of four thousand operators takes ten seconds on a busy machine.
 _PATIENCE_SECONDS = 300.0
 _FP32 = "float"
+#: Next to a database: what its predictors learned, and tables of operators to learn from.
+FOLDER = "prediction_models"
 
 
 @dataclass(frozen=True)
@@ -189,3 +203,90 @@ def _of_config(name: str, folder: Path) -> FileModel:
     path = folder / CONFIG_FILE
     marked = replace(spec, sets=(*spec.sets, FROM_FILE))
     return FileModel(marked, path, CONFIG, digest_of(path))
+
+
+# -- tables of operators
+
+
+def parquet_table(
+    path: Path, required: Sequence[str], advice: str, *, more: Sequence[str] = ()
+) -> Table:
+    """Return the required columns of a file, and those of `more` that it has, in this order.
+
+    Raises:
+        UsageError: there is no such file, it is not Parquet, or a column is missing.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.", advice)
+    try:
+        present = set(pq.read_schema(path).names)
+        absent = [name for name in required if name not in present]
+        if not absent:
+            wanted = [*required, *(name for name in more if name in present)]
+            return pq.read_table(path, columns=wanted)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UsageError(f"{path.name} cannot be read as Parquet.", advice) from error
+    raise UsageError(f"{path.name} has no column {', '.join(absent)}.", advice)
+
+
+def operator_models(path: Path) -> dict[str, FileModel]:
+    """Read a table of operators: its models by name, as if each were a file with a graph.
+
+    Raises:
+        UsageError: the file is not such a table.
+    """
+    table = parquet_table(
+        path,
+        [*_GRAPH, *OperatorSignature._fields, "count"],
+        "Give a table of operator signatures, a row a signature.",
+    )
+    graphs: dict[str, dict[int, list[tuple[OperatorSignature, int]]]]
+    graphs = defaultdict(lambda: defaultdict(list))
+    for model, image, op_class, *sizes in zip(*table.to_pydict().values(), strict=True):
+        known = op_class if op_class in CLASSES else CLASSES[-1]
+        *numbers, count = map(int, sizes)
+        graphs[model][image or 0].append((OperatorSignature(known, *numbers), count))
+    digest = digest_of(path)
+    return {
+        model: _model(
+            model, path, digest, {image or None: _pass_of(s) for image, s in by_size.items()}
+        )
+        for model, by_size in graphs.items()
+    }
+
+
+def _model(name: str, path: Path, digest: str, passes: dict[int | None, PassTrace]) -> FileModel:
+    weights = next(iter(passes.values())).weights
+    sizes = (None, next(iter(passes)))
+    spec = graph_spec(name, {"format": _FORMAT, "sha256": digest}, weights, sizes)
+    by_size: dict[tuple[int | None, int | None], PassTrace]
+    by_size = {(None, image): passed for image, passed in passes.items()}
+    return FileModel(spec, path, _FORMAT, digest, passes=by_size, failures={})
+
+
+def _pass_of(signatures: list[tuple[OperatorSignature, int]]) -> PassTrace:
+    """Return the pass; a table does not record lifetimes, so the largest operator is the peak."""
+    weights = sum(count * entry.weight_elements for entry, count in signatures)
+    largest = max(entry.input_elements + entry.output_elements for entry, _ in signatures)
+    return PassTrace(sorted(signatures), weights, _FP32_BYTES * largest)
+
+
+def keep_operators(path: Path, database: Path) -> None:
+    """Keep a table of operators beside a database, whose predictors learn from its models."""
+    operator_models(path)  # refuses what is not such a table
+    name = f"{_kept_prefix(database)}{digest_of(path)[:12]}.parquet"
+    write_over(database.parent / FOLDER / name, path.read_bytes())
+
+
+def kept_operators(database: Path) -> dict[str, FileModel]:
+    """Return the models of the tables that are kept beside a database, by name."""
+    folder = database.parent / FOLDER
+    paths = sorted(folder.glob(f"{glob.escape(_kept_prefix(database))}*.parquet"))
+    return {name: model for path in paths for name, model in operator_models(path).items()}
+
+
+def _kept_prefix(database: Path) -> str:
+    return f"{database.name}-operators-"

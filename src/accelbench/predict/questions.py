@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,20 +10,23 @@ from functools import cache
 
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
-from accelbench.core.device_facts import facts_of, known_devices
+from accelbench.core.device_facts import (
+    DeviceFacts,
+    devices_named,
+    devices_on,
+    facts_of,
+    known_devices,
+    match_device,
+    place_named,
+    refuse_several,
+    typical_device,
+)
 from accelbench.core.devices import card_of, cards, title_of
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.detect import known
-from accelbench.hardware.rooflines import (
-    Roofline,
-    called,
-    documented_devices,
-    roofline,
-    rooflines_of,
-)
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     FROM_FILE,
@@ -36,91 +38,35 @@ from accelbench.predict.cases import (
 )
 from accelbench.run.plan.request import sizes_taken
 
-_MAKERS = re.compile(
-    r"\b(nvidia|geforce|tesla|amd|radeon|instinct|intel|apple|hexagon|npu|gpu|cpu)\b"
-)
-
-#: A word without its number has at least so many letters: S is not S24, nor RTX a card.
-_SHORTEST = 3
-
 
 def hardware_of(word: str) -> str:
-    """A word of `--hardware` as PLATFORM or PLATFORM:NAME; a bare name becomes one of the latter.
+    """Return a word of `--hardware` as PLATFORM or PLATFORM:NAME, also that of a bare name.
 
     Raises:
         UsageError: several documented devices are called so; they are named.
     """
     if ":" in word or word.lower() in platforms():
         return word
-    devices = devices_called(word)
-    if len(devices) == 1:
-        platform, name = devices[0]
-        return f"{platform}:{name}"
-    if not devices:
+    place = place_named(word)
+    if place is None:
         raise UsageError(
             f"There is no platform and no documented device called {in_quotes(word)}.",
-            _meant(word),
+            _suggest(word),
         )
-    raise several_called(word, devices)
-
-
-def several_called(word: str, devices: Iterable[tuple[str, str]]) -> UsageError:
-    """That a word may be any of several devices, which are named."""
-    names = ", ".join(f"{platform}:{name}" for platform, name in devices)
-    return UsageError(
-        f"Several documented devices are called {in_quotes(word)}.", f"Name one: {names}."
-    )
+    return place
 
 
 def platforms() -> frozenset[str]:
-    """Every platform that a runtime runs on, or that is looked for here."""
+    """Return every platform that a runtime runs on, or that is looked for here."""
     of_runtimes = (platform for card in cards().values() for platform in card.hardware)
     return frozenset({*of_runtimes, *known()})
 
 
-def devices_called(word: str) -> list[tuple[str, str]]:
-    """Documented devices of that name, or else those whose names have all of its words."""
-    wanted, devices = _bare(word), _devices()
-    joined = wanted.replace(" ", "")
-    exact = [d for d, names in devices if any(n.replace(" ", "") == joined for n in names)]
-    parts = set(wanted.split())
-    return exact or [
-        device for device, names in devices
-        if parts and any(_has_words(name, parts) for name in names)
-    ]  # fmt: skip
-
-
-def _has_words(name: str, parts: set[str]) -> bool:
-    """Whether a name has all of some words; SXM is also SXM4 and SXM5."""
-    words = set(name.split())
-    words |= {short for word in words if len(short := word.rstrip("0123456789")) >= _SHORTEST}
-    return parts <= words
-
-
-def _devices() -> list[tuple[tuple[str, str], frozenset[str]]]:
-    """Each documented device as its platform and name, with what it is called."""
-    listed = [
-        ((facts.kind, facts.name), frozenset({_bare(facts.name)})) for facts in known_devices()
-    ]
-    called = {bare for _, names in listed for bare in names}
-    for entry in documented_devices():
-        names = frozenset({_bare(entry.name), _bare(entry.device)})
-        if not names & called:
-            listed.append(((entry.platforms[0], entry.name), names))
-    return listed
-
-
-def _bare(name: str) -> str:
-    text = re.sub(r"\((r|tm|c)\)", " ", name.lower())
-    return " ".join(re.sub(r"[^a-z0-9]+", " ", _MAKERS.sub(" ", text)).split())
-
-
-def _meant(word: str) -> str:
-    names = {bare: device for device, several in _devices() for bare in several}
-    near = difflib.get_close_matches(_bare(word), list(names), n=3, cutoff=0.6)
-    meant = ", ".join(dict.fromkeys(names[bare][1] for bare in near))
+def _suggest(word: str) -> str:
+    names = {facts.short: facts for facts in known_devices()}
+    near = difflib.get_close_matches("-".join(word.lower().split()), list(names), n=3, cutoff=0.6)
     every = f"Platforms: {', '.join(sorted(platforms()))}."
-    return f"Did you mean {meant}? {every}" if meant else every
+    return f"Did you mean {', '.join(near)}? {every}" if near else every
 
 
 #: What training or autocast computes in is no precision of weights.
@@ -157,10 +103,10 @@ def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str
     precision = place.precision.removeprefix(_AUTOCAST)
     if precision == _USUAL or place.calibrated_as in calibrated:
         return ""
-    known = called(place.hardware, place.device)
-    if known and precision not in known.teraops:
+    facts = facts_of(place.device, place.hardware)
+    if facts and precision not in facts.teraops and place.hardware not in ON_CPUS:
         return f"no document gives a peak of {place.device} in {precision}"
-    if not known and place.hardware in ON_CPUS:
+    if (not facts or precision not in facts.teraops) and place.hardware in ON_CPUS:
         return (
             f"how fast {place.device} is in {precision} is not known: measure a case in it there, "
             "or run accelbench hardware --calibrate"
@@ -312,20 +258,43 @@ def configurations(
         places = list(usual) or _never_measured("cpu", question, device_here, notes)
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
-    words = (word.rstrip(": ") for word in question.hardware)
-    for typed in (place for word in words for place in _measured_called(word, counts)):
-        known = any(_matches(entry.case.configuration, typed) for entry in measured)
-        word = typed if known else hardware_of(typed)
-        matching = [place for place in _usual(counts) if _matches(place, word)]
-        some = matching or _never_measured(word, question, device_here, notes)
+    usual = _usual(counts)
+    for word in (word.rstrip(": ") for word in question.hardware):
+        platform, name = _split(word)
+        match = match_device(name, platform)
+        matching = _measured_called(platform, name, usual)
+        if match and match.is_assumed and all(p.device.lower() != name.lower() for p in matching):
+            notes.append(f"{word} is taken for {match.facts.name}, the usual one of its variants")
+        some = matching or _never_measured(hardware_of(word), question, device_here, notes)
         places += _by_runtimes(some, question, notes)
     return _in_precisions(list(dict.fromkeys(places)), question)
 
 
-def _measured_called(word: str, counts: Iterable[CaseConfiguration]) -> list[str]:
-    """A measured device's whole name as PLATFORM:NAME, one for each platform; else the word."""
-    called = {p.hardware: p.device for p in counts if p.device.lower() == word.lower()}
-    return [f"{platform}:{called[platform]}" for platform in sorted(called)] or [word]
+def _split(word: str) -> tuple[str, str]:
+    """Return the platform and the name of a device; either may be empty."""
+    platform, colon, name = word.partition(":")
+    if not colon and word.lower() not in platforms():
+        return "", word
+    return platform.lower(), "" if name.lower() in _FIRST else name
+
+
+def _measured_called(
+    platform: str, name: str, measured: Iterable[CaseConfiguration]
+) -> list[CaseConfiguration]:
+    """Return the measured configurations of a platform or a device.
+
+    The whole name of a measured device goes before a documented device, and that before names that
+    contain the word: no import changes which device a name means.
+    """
+    places = [p for p in measured if not platform or p.hardware == platform]
+    if not name:
+        return places
+    if exact := [p for p in places if p.device.lower() == name.lower()]:
+        return exact
+    devices = devices_named(name, platform)
+    if len(devices) == 1:
+        return [p for p in places if facts_of(p.device, p.hardware) is devices[0]]
+    return [p for p in places if platform and name.lower() in p.device.lower()]
 
 
 def _usual(counts: Counter[CaseConfiguration]) -> list[CaseConfiguration]:
@@ -335,12 +304,6 @@ def _usual(counts: Counter[CaseConfiguration]) -> list[CaseConfiguration]:
         key = (place.hardware, place.device, place.runtime, place.precision)
         best.setdefault(key, place)
     return [best[key] for key in sorted(best)]
-
-
-def _matches(place: CaseConfiguration, word: str) -> bool:
-    platform, _, name = word.partition(":")
-    name = "" if name.lower() in _FIRST else name
-    return place.hardware == platform.lower() and name.lower() in place.device.lower()
 
 
 def _by_runtimes(
@@ -387,15 +350,16 @@ def _never_measured(
     Raises:
         UsageError: neither is known.
     """
-    platform, _, name = word.lower().partition(":")
-    name = "" if name in _FIRST else name
-    documented, facts = _documented(platform, name), facts_of(name) if name else None
+    platform, name = _split(word.lower())
+    typical = typical_device(platform, name)
+    devices = [typical] if typical else devices_named(name, platform)
+    if len(devices) > 1:
+        refuse_several(word, devices)
+    documented = next((facts for facts in devices if facts.bandwidth), None)
     device_name = None if name else device_here(platform)
-    device = device_name or (documented.device if documented else None)
-    if device is None and facts is not None and facts.kind == platform:
-        device = facts.name
+    device = device_name or (documented.name if documented else None)
     if device is None:
-        names = [entry.name for entry in rooflines_of(platform)]
+        names = [entry.short for entry in devices_on(platform) if entry.bandwidth]
         advice = (
             f"Documented: {', '.join(f'{platform}:{entry}' for entry in names)}." if names else ""
         )
@@ -425,12 +389,7 @@ def _usual_runtime(platform: str, models: Sequence[ModelSpec]) -> str:
     return default if default in readers or not readers else readers[0]
 
 
-def _usual_precision(documented: Roofline | None) -> str:
+def _usual_precision(documented: DeviceFacts | None) -> str:
     """fp32; of a device that has documented peaks in others alone, the first of them."""
     peaks = documented.teraops if documented else {}
     return _USUAL_PRECISION if _USUAL_PRECISION in peaks or not peaks else next(iter(peaks))
-
-
-def _documented(platform: str, name: str) -> Roofline | None:
-    """A documented device by the short name that asks for it, or by the one of its driver."""
-    return roofline(platform, name) or called(platform, name)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.case import Case
+from accelbench.core.device_facts import DeviceFacts
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import Mode, Outcome, Status
-from accelbench.hardware.rooflines import Roofline
 from accelbench.models.cost import UNCOUNTED_OPTIONS, Work, parts
 from accelbench.models.inputs import items_per_step
 
@@ -72,9 +72,9 @@ def bounds(
     ]
 
 
-def simulated(case: Case, roofline: Roofline) -> Outcome:
+def simulated(case: Case, device: DeviceFacts) -> Outcome:
     """What a case comes to at the documented limits of a device that is not here."""
-    peak, works = roofline.operations_per_second(case.precision), work_of(case)
+    peak, works = device.operations_per_second(case.precision), work_of(case)
     if works is None or peak is None:
         return Outcome(
             Status.UNSUPPORTED,
@@ -82,7 +82,7 @@ def simulated(case: Case, roofline: Roofline) -> Outcome:
             f"the operations and bytes of {case} are not counted, so no roofline bounds it",
             "Use the model's default sizes, and for training fp32 with AdamW.",
         )
-    limits = bounds(works, peak, roofline.bytes_per_second)
+    limits = bounds(works, peak, device.bytes_per_second)
     longest = max(limits, key=lambda bound: bound.ms)
     return Outcome(
         Status.OK,

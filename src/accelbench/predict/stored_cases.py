@@ -8,7 +8,7 @@ instead of 13.5. Cases whose launches scatter are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from accelbench.predict.cases import (
 
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
+    from accelbench.predict.graph_file_models import FileModel
     from accelbench.store.database import Database
 
 _KEY = (
@@ -47,6 +48,7 @@ _MEASURED = (
     "verification",
 )
 _READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *OF_WORTH))
+_NO_TABLES: Mapping[str, FileModel] = {}
 #: Launches differ by this ratio at most, that of the ends of an interval of ±25 %.
 _WIDEST_SPREAD = 1.25 / 0.75
 #: The ratio by which launches differ; of five and more the middle half, as one may be an outlier.
@@ -103,9 +105,7 @@ class StoredCases:
         return measured_cases(len(self.cases), of_others)
 
 
-def stored_cases(
-    database: Database, model_of: Callable[[str], ModelSpec | None] = known_as
-) -> StoredCases:
+def stored_cases(database: Database, tables: Mapping[str, FileModel] = _NO_TABLES) -> StoredCases:
     """Return the measured cases of a store, each once.
 
     A case may be stored several times: with and without its default sizes, under other names of its
@@ -114,8 +114,14 @@ def stored_cases(
 
     Args:
         database: the store.
-        model_of: returns the model of a name, or None if its operators are unknown.
+        tables: models of tables of operators, by name.
     """
+
+    def model_of(name: str) -> ModelSpec | None:
+        # A tag after the dot names weights; operators are those of the architecture.
+        of_table = tables.get(name) or tables.get(name.split(".")[0])
+        return of_table.spec if of_table else known_as(name)
+
     names, rows = database.query(_SQL)
     # A store has a thousand names and thirty thousand rows of them.
     catalogued, place_of_model = cache(model_of), names.index("model")

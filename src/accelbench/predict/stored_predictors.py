@@ -39,6 +39,7 @@ from accelbench.predict.cases import (
     PredictedCase,
     sizes_of,
 )
+from accelbench.predict.graph_file_models import FOLDER, kept_operators
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.signatures import Floats
 from accelbench.predict.stored_cases import StoredCases, stored_cases
@@ -48,7 +49,6 @@ from accelbench.predict.traces import TRACE_VERSION, Traces
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
-FOLDER = "prediction_models"
 #: Beside those that learned from operators alone lie others, that had the analytic cost of some
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
 _UNTRACED = "-untraced"
@@ -105,7 +105,9 @@ def predictors_of(
     """
     if database is None:
         return _fitted(StoredCases((), {}), NOT_CALIBRATED, "", traces, None, None)
-    stored, calibrated = stored_cases(database), stored_limits(database)
+    tables = kept_operators(database.path)
+    traces.own |= {name: model for name, model in tables.items() if name not in traces.own}
+    stored, calibrated = stored_cases(database, tables), stored_limits(database)
     kept = _read(_path(database))
     learned_from = _hash(stored.learnable, calibrated)
     if not train and (same := _same(kept, stored, calibrated, learned_from, stale=stale)):

@@ -18,8 +18,8 @@ import numpy as np
 from accelbench.core.calibration import CalibratedLimits
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import DeviceFacts, facts_of
+from accelbench.core.precision import PRECISIONS
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.rooflines import called
 from accelbench.predict.cases import (
     DECODE,
     ON_CPUS,
@@ -88,8 +88,8 @@ _MIB = 2.0**20
 
 #: Of a device whose peaks are not known: a middle one of its kind. What was measured moves it.
 _UNKNOWN = {
-    "cpu": DeviceFacts("a CPU", "cpu", 1.0, 1.0, 50, "assumed"),
-    "": DeviceFacts("a GPU", "cuda", 60, 20, 600, "assumed"),
+    "cpu": DeviceFacts("a CPU", {"fp32": 1.0}, 50, "assumed"),
+    "": DeviceFacts("a GPU", {"fp32": 20, "fp16": 60}, 600, "assumed"),
 }
 #: The engine of the probes that calibrate a device.
 _PROBED_BY = "pytorch"
@@ -150,19 +150,24 @@ def peaks_are_known(
     return configuration.calibrated_as in calibrated or _known(configuration) is not None
 
 
-def peak_limits(configuration: CaseConfiguration, calibrated: Calibrated = NOT_CALIBRATED) -> bool:
-    """Whether nothing multiplies faster than the peak that a configuration's device is taken for.
+def peak_limits(configuration: CaseConfiguration, calibrated: Calibrated = NOT_CALIBRATED) -> float:
+    """Return the share of the time at a configuration's peak that no products take less than.
 
-    It must be known in that very precision: what stands in for int8 is a peak of 16 or 32 bits,
-    which units for int8 exceed twice to four times.
+    0 if no limit is known. It must be known in that very precision: what stands in for int8 is a
+    peak of 16 or 32 bits, which units for int8 exceed twice to four times. A sustained rate is no
+    limit: the documented peak is.
     """
     if configuration.precision != _INT8:
-        return peaks_are_known(configuration, calibrated)
+        if not peaks_are_known(configuration, calibrated):
+            return 0.0
+        taken = facts_for(configuration, calibrated)
+        rate = taken.peak(configuration.precision)
+        return rate / taken.half if taken.half and rate == taken.sustained else 1.0
     measured = calibrated.get(configuration.calibrated_as)
     if measured is not None:
         return _INT8 in measured.peaks
-    entry = called(configuration.hardware, configuration.device)
-    return entry is not None and _INT8 in entry.teraops
+    facts = _known(configuration)
+    return facts is not None and _INT8 in facts.teraops
 
 
 def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> DeviceFacts | None:
@@ -178,35 +183,19 @@ def _measured(configuration: CaseConfiguration, calibrated: Calibrated) -> Devic
     narrow = limits.peak(configuration.precision) or fp32
     if configuration.runtime != _PROBED_BY:
         narrow = max(narrow, fp32)
-    return DeviceFacts(
-        limits.device_name, configuration.hardware, narrow / 1e12, fp32 / 1e12,
-        limits.bandwidth / 1e9, f"measured {limits.day}",
-    )  # fmt: skip
+    peaks = {"fp32": fp32 / 1e12}
+    precision = configuration.precision.removeprefix("amp-")
+    if precision in PRECISIONS:
+        peaks.setdefault(precision, narrow / 1e12)
+    day = f"measured {limits.day}"
+    return DeviceFacts(limits.device_name, peaks, limits.bandwidth / 1e9, day)
 
 
 @cache
 def _known(configuration: CaseConfiguration) -> DeviceFacts | None:
-    """What vendors document of a configuration's device; of int8 facts alone say nothing."""
-    documented = _documented(configuration)
-    if configuration.precision == _INT8 and documented is not None:
-        return documented
-    return facts_of(configuration.device) or documented
-
-
-def _documented(configuration: CaseConfiguration) -> DeviceFacts | None:
-    """The peaks of a device that `--simulate` knows."""
-    entry = called(configuration.hardware, configuration.device)
-    if entry is None:
-        return None
-    peaks = entry.teraops
-    half = max(peaks.get(name, 0.0) for name in ("fp16", "bf16"))
-    # A device without a peak in a precision works it out in the next that it has.
-    fp32 = peaks.get("fp32") or half or max(peaks.values())
-    narrow = peaks.get(configuration.precision) or half or fp32
-    return DeviceFacts(
-        entry.device, configuration.hardware, narrow, fp32,
-        entry.gigabytes_per_second, entry.source,
-    )  # fmt: skip
+    """Return what vendors document of a configuration's device, if that bounds its times."""
+    facts = facts_of(configuration.device, configuration.hardware)
+    return facts if facts is not None and facts.bandwidth else None
 
 
 def value_bytes(precision: str) -> float:
@@ -277,7 +266,7 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
 
 def _bandwidth_of_values(facts: DeviceFacts) -> float:
     """Return the bandwidth that results of operators are moved at: caches take a part of them."""
-    cached = _BYTES_PER_OPERATION * facts.fp32 * 1e3
+    cached = _BYTES_PER_OPERATION * facts.peak("fp32") * 1e3
     return float(facts.bandwidth ** (1.0 - _CACHED_SHARE) * cached**_CACHED_SHARE)
 
 

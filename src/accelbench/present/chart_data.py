@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from accelbench.core.calibration import CalibratedLimits, TimedCollectives
 from accelbench.core.columns import BY_NAME
+from accelbench.core.device_facts import facts_of
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.evidence.launches import THIS_ARM_SQL
 from accelbench.evidence.measurements import cell_of, current_sql, newer_sql
-from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.judge.accuracies import accuracies_in, accuracy_places
 from accelbench.judge.calibrations import stored_collectives, stored_limits
 from accelbench.judge.costs import with_costs
@@ -278,9 +278,8 @@ def _roofs(
     if (kind, name) in told and precision == "fp32" and limits is None:
         compute, bandwidth = told[kind, name]
         return [Roof(kind, name, precision, compute, bandwidth, "measured here")]
-    return [
-        Roof(kind, name, precision, peak, roofline.bytes_per_second, roofline.source)
-        for roofline in rooflines_of(kind)
-        if (peak := roofline.operations_per_second(precision)) is not None
-        and is_called(roofline, name)
-    ]
+    facts = facts_of(name, kind)
+    teraops = facts.teraops.get(precision) if facts is not None and facts.bandwidth else None
+    if facts is None or teraops is None:
+        return []
+    return [Roof(kind, name, precision, teraops * 1e12, facts.bytes_per_second, facts.source)]

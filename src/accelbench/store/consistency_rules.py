@@ -216,7 +216,7 @@ def _limit(name: str) -> tuple[float, float] | None:
     count, times, single = name.partition("x ")
     several = bool(times) and count.isdecimal()
     facts = facts_of(single if several else name)
-    if facts is None:
+    if facts is None or not facts.bandwidth:
         return None
     units = int(count) if several else 1
     peak = facts.highest * 1e12

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from accelbench.core.device_facts import facts_of, known_devices
 from accelbench.predict.scoring import Predictions, score
 from accelbench.predict.signatures import CLASSES
 from predict_tables import FAMILIES, operators
@@ -20,27 +19,6 @@ def some_graphs():
     rng = np.random.default_rng(0)
     rows = [row for n, f in enumerate(FAMILIES) for row in operators(rng, f, n)]
     return graphs_of({name: [row[name] for row in rows] for name in rows[0]})
-
-
-def test_a_device_is_found_by_what_its_driver_calls_it():
-    assert facts_of("NVIDIA GeForce RTX 4090") == facts_of("rtx 4090")
-    assert facts_of("Intel(R) Core(TM) i9-10940X CPU @ 3.30GHz") == facts_of("Core i9-10940X")
-    assert facts_of("12th Gen Intel(R) Core(TM) i7-12700H") == facts_of("Core i7-12700H")
-    assert facts_of("a card of the year 2100") is None
-
-
-def test_efficient_cores_count_half():
-    """All 14 cores of a hybrid CPU counted as wide ones."""
-    hybrid = facts_of("Core i7-12700H")
-    assert hybrid is not None
-    assert hybrid.fp32 == pytest.approx(0.8 * (6 * 4.7 * 32 + 8 * 3.5 * 16) / 1e3)
-
-
-def test_facts_are_whole_and_named_once():
-    facts = known_devices()
-    assert len(facts) >= 60
-    assert all(min(one.half, one.fp32, one.bandwidth) > 0 and one.source for one in facts)
-    assert all(facts_of(one.name) is one for one in facts)
 
 
 def test_pooled_shares_sum_to_one():

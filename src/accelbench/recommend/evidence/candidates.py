@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
+from accelbench.core.device_facts import devices_named, facts_of, refuse_several
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import batch_text
 from accelbench.core.nouns import counted as so_many
@@ -15,7 +16,6 @@ from accelbench.core.rows import Json, number
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.unusable_reasons import explain_unusable
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.predict.questions import devices_called, several_called
 from accelbench.recommend import validation
 from accelbench.recommend.config import BROWSERS, DEPLOYMENTS
 from accelbench.recommend.evidence.cells import (
@@ -138,11 +138,14 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
                 f"{in_quotes(word)} names no device.", f"Leave the colon out, or use {platform}:0."
             )
         return _device(spelt[platform.lower()], device, measured)
-    holding = [
-        Candidate(name, device)
-        for name, devices in measured.items()
-        for device in devices
-        if text.lower() in device.lower()
+    every = [Candidate(name, device) for name, devices in measured.items() for device in devices]
+    exact = [candidate for candidate in every if text.lower() == candidate.device.lower()]
+    documented = [] if exact else devices_named(text)
+    # No import changes which device a name means: that a part of other names is the same is chance.
+    if len(documented) == 1:
+        return _device(documented[0].platforms[0], documented[0].short, measured)
+    holding = exact or [
+        candidate for candidate in every if text.lower() in candidate.device.lower()
     ]
     if len(holding) == 1:
         return holding[0]
@@ -151,11 +154,8 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
             f"{in_quotes(word)} is a part of {len(holding)} names of devices.",
             f"There are: {', '.join(sorted(candidate.name for candidate in holding))}.",
         )
-    documented = devices_called(text)
-    if len(documented) > 1:
-        raise several_called(word, documented)
     if documented:
-        return _device(*documented[0], measured)
+        refuse_several(word, documented)
     near = difflib.get_close_matches(text.lower(), known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
     raise UsageError(
@@ -176,8 +176,14 @@ def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -
         if int(device):
             raise UsageError(f"There is one device of {platform}.", f"Use {platform}.")
         return Candidate(platform)
-    names = [name for name in measured.get(platform, ()) if device.lower() in name.lower()]
-    exact = [name for name in names if name.lower() == device.lower()]
+    known = measured.get(platform, ())
+    exact = [name for name in known if name.lower() == device.lower()]
+    documented = [] if exact else devices_named(device, platform)
+    if len(documented) == 1:
+        same = [name for name in known if facts_of(name, platform) is documented[0]]
+        own = documented[0].name
+        return Candidate(platform, own if own in same or not same else same[0])
+    names = exact or [name for name in known if device.lower() in name.lower()]
     if len(exact or names) == 1:
         return Candidate(platform, (exact or names)[0])
     if names and not device.isdecimal():

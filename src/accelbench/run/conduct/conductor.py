@@ -105,7 +105,7 @@ def _told(planned: Planned, outcome: Outcome) -> Outcome:
     assert roofline is not None
     metrics = outcome.measurement.get("metrics", {})
     about = {
-        "device": roofline.device,
+        "device": roofline.name,
         "source": roofline.source,
         "bytes_per_second": roofline.bytes_per_second,
         "memory_bytes": roofline.memory_bytes,
@@ -113,7 +113,7 @@ def _told(planned: Planned, outcome: Outcome) -> Outcome:
     }
     return replace(
         outcome,
-        measurement={"metrics": {"device_name": roofline.device, **metrics}},
+        measurement={"metrics": {"device_name": roofline.name, **metrics}},
         conditions={SIMULATION: about},
         null_reasons=_not_run(planned.case) if outcome.status is Status.OK else {},
     )

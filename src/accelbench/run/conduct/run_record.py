@@ -23,6 +23,7 @@ from typing import Any
 
 from accelbench import __version__
 from accelbench.core.case import Case
+from accelbench.core.device_facts import DeviceFacts
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact, utc_now
 from accelbench.core.identity import digest, plain
@@ -32,7 +33,6 @@ from accelbench.core.run_options import RunSettings
 from accelbench.core.safe_text import visible_lines, without_homes
 from accelbench.core.serial import case_from_json, case_to_json, device_from_json, device_to_json
 from accelbench.core.vocabulary import Status
-from accelbench.hardware.rooflines import Roofline
 from accelbench.models.file_models.unchanged import as_here
 from accelbench.run.plan.request import Against, AgainstKind, OtherArm, Plan, Planned, Refusal
 from accelbench.run.process.worker_client import Observer, Progress
@@ -118,7 +118,7 @@ def _planned_from_json(body: Mapping[str, Any]) -> Planned:
         case=_here(case_from_json(body["case"])),
         device=device_from_json(body["device"]) if body["device"] else None,
         refusal=Refusal(**{**refusal, "status": Status(refusal["status"])}) if refusal else None,
-        roofline=Roofline(**{**roofline, "platforms": tuple(roofline["platforms"])})
+        roofline=DeviceFacts(**{**roofline, "platforms": tuple(roofline["platforms"])})
         if roofline
         else None,
         as_stored=body.get("as_stored", False),

@@ -26,6 +26,7 @@ from typing import Any, Protocol, runtime_checkable
 from accelbench.core import processes
 from accelbench.core.axes import AXES, Axis, with_axes
 from accelbench.core.case import Case, Option, Shapes
+from accelbench.core.device_facts import DeviceFacts
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.free_dimensions import OPTION, names_in, sizes_in, text_of
 from accelbench.core.model import FileFormat, ModelSpec
@@ -33,7 +34,6 @@ from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode, Outcome, Status
-from accelbench.hardware.rooflines import Roofline
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 
 #: How a step may be shared out, of all runtimes; auto takes the first that the runtime has and that
@@ -191,7 +191,7 @@ class Planned:
     case: Case
     device: Device | None
     refusal: Refusal | None = None
-    roofline: Roofline | None = None
+    roofline: DeviceFacts | None = None
     as_stored: bool = False  # its precision is what its file is stored in: none was named
 
     @property

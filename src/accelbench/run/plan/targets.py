@@ -6,11 +6,19 @@ was named is kept with the run, so that a resumed run is held to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.core.case import Case, Target
+from accelbench.core.device_facts import (
+    DeviceFacts,
+    devices_named,
+    devices_on,
+    facts_of,
+    typical_device,
+)
 from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.protocols import (
@@ -24,11 +32,10 @@ from accelbench.core.protocols import (
 )
 from accelbench.core.unusable_reasons import SIMULATION, simulation_of
 from accelbench.core.vocabulary import Mode, Outcome, Status
-from accelbench.hardware.rooflines import Roofline, is_called, roofline, rooflines_of
 from accelbench.run.plan.request import AUTO, Planned, Refusal, Request
 
 #: What a case comes to on a device that is not here.
-Simulate = Callable[[Case, Roofline], Outcome]
+Simulate = Callable[[Case, DeviceFacts], Outcome]
 
 #: Where a precision is taken, and was seen to be computed in fp32: its peak is nobody's.
 _WIDENED = {("webgpu", "int8"), ("wasm", "fp16")}
@@ -46,7 +53,7 @@ def measured_of(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [row for row in rows if simulation_of(row) is None]
 
 
-def refusal_of(case: Case, info: RuntimeInfo, roofline: Roofline) -> Refusal | None:
+def refusal_of(case: Case, info: RuntimeInfo, roofline: DeviceFacts) -> Refusal | None:
     """What speaks against a case beforehand: by its runtime's card, and by the document."""
     if case.world_size > 1:
         return _no(
@@ -78,7 +85,7 @@ def refusal_of(case: Case, info: RuntimeInfo, roofline: Roofline) -> Refusal | N
     if case.precision in both:
         return None
     if case.precision in info.precisions:
-        why = f"{roofline.device} has no documented peak in {case.precision}"
+        why = f"{roofline.name} has no documented peak in {case.precision}"
     else:
         why = f"the {info.name} runtime does not run {case.precision}"
     advice = f"Use --precision {','.join(both)}." if both else "Name another device."
@@ -93,41 +100,45 @@ def _no(reason: str, message: str, advice: str) -> Refusal:
 _IN_A_BROWSER = ("webgpu", "webnn", "wasm")
 
 
-def stand_in(hardware: str, named: str, inventory: Inventory) -> Device | Roofline | None:
+def stand_in(hardware: str, named: str, inventory: Inventory) -> Device | DeviceFacts | None:
     """The documented device for one that is not here; the device itself where it is, after all.
 
     Called only where nothing found answers to the name. An ordinal asks for something in this
     machine, not for a device that people know; and a card that another platform sees is here,
     so it is measured, by a name that the platform knows, or not at all.
     """
-    known = rooflines_of(hardware)
-    if named.isdecimal() or not known:
+    known = [facts for facts in devices_on(hardware) if facts.bandwidth]
+    if re.fullmatch(r"\d{1,2}", named) or not known:
         return None
-    meant = roofline(hardware, named)
-    if meant is None:
+    typical = typical_device(hardware, named)
+    candidates = [typical] if typical else devices_named(named, hardware)
+    candidates = [facts for facts in candidates if facts.bandwidth]
+    if len(candidates) != 1:
+        what = "several documents" if candidates else "no document"
         raise UsageError(
-            f"--simulate knows no document of {hardware}:{named}, which is not here.",
-            f"Documented for {hardware}: {', '.join(document.name for document in known)}.",
+            f"--simulate knows {what} of {hardware}:{named}, which is not here.",
+            f"Documented for {hardware}: {', '.join(d.short for d in candidates or known)}.",
         )
+    meant = candidates[0]
     here = [candidate for candidate in inventory.get(hardware, ()) if isinstance(candidate, Device)]
     for device in here:
-        if is_called(meant, device.name):
+        if facts_of(device.name, hardware) is meant:
             return device
     everywhere = (
         entry for entries in inventory.values() for entry in entries if isinstance(entry, Device)
     )
-    if here and any(is_called(meant, neighbour.name) for neighbour in everywhere):
+    if here and any(facts_of(neighbour.name, hardware) is meant for neighbour in everywhere):
         return None
     return meant
 
 
-def remark(hardware: str, named: str, meant: Roofline) -> str:
+def remark(hardware: str, named: str, meant: DeviceFacts) -> str:
     """What a reader has to know of a place whose figures are simulated."""
     text = (
-        f"{hardware}:{meant.name} is not here: its figures are simulated from the documented"
-        f" roofline of {meant.device}, a limit, not a measurement."
+        f"{hardware}:{meant.short} is not here: its figures are simulated from the documented"
+        f" roofline of {meant.name}, a limit, not a measurement."
     )
-    if named != meant.name:
+    if named != meant.short:
         text += f" It is what {hardware}{f':{named}' if named else ''} alone stands for."
     if hardware in _IN_A_BROWSER:
         text += " What a browser adds is not in them."
@@ -144,7 +155,7 @@ class TargetDevice:
     target: Target
     device: Device | None
     refusal: Refusal | None = None
-    roofline: Roofline | None = None
+    roofline: DeviceFacts | None = None
 
 
 def places(
@@ -179,10 +190,10 @@ def places(
         device, refusal_or_none = device_of(name, rest, inventory.get(name, ()))
         if device is None and named and request.simulate:
             meant = stand_in(name, rest, inventory)
-            if isinstance(meant, Roofline):
+            if isinstance(meant, DeviceFacts):
                 notes.append(remark(name, rest, meant))
                 chosen += [
-                    TargetDevice(Target(runtime, name, meant.name), None, roofline=meant)
+                    TargetDevice(Target(runtime, name, meant.short), None, roofline=meant)
                     for runtime in serving
                 ]
                 continue
@@ -276,6 +287,10 @@ def device_of(
     for device in devices:
         if ordinal.lower() in (str(device.ordinal), device.unit, device.name.lower()):
             return device, None
+    meant = devices_named(ordinal, name)
+    same = [d for d in devices if len(meant) == 1 and facts_of(d.name, name) is meant[0]]
+    if same:
+        return same[0], None
     return None, Refusal(
         Status.UNSUPPORTED,
         "device_absent",

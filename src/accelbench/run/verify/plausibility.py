@@ -14,6 +14,7 @@ from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.columns import BY_NAME, step_ms
+from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.plausible_values import STEP
 from accelbench.core.precision import bytes_per_weight
@@ -27,7 +28,6 @@ from accelbench.core.ranges import (
 )
 from accelbench.core.vocabulary import MIB, Mode
 from accelbench.hardware.common import is_processor
-from accelbench.hardware.rooflines import called
 from accelbench.models.cost import flops, parts, weight_bytes_read
 from accelbench.run.messages import TOO_MANY_OPERATIONS
 
@@ -315,7 +315,8 @@ def _operations(facts: KnownFacts) -> float | None:
 def _at_the_peak(operations: float | None, facts: KnownFacts) -> float | None:
     """Return the milliseconds that operations take at a rate that no such device reaches."""
     device, rate = facts.device, fastest(facts.device, facts.case.precision)
-    documented = called(device.hardware, device.name)
+    # A CPU is documented at its base clock, which turbo clocks exceed.
+    documented = None if is_processor(device) else facts_of(device.name, device.hardware)
     if documented is not None:
         rate = min(rate, _PEAK_TIMES * max(documented.teraops.values()) * 1e12)
     return None if operations is None else operations / rate / facts.case.world_size * 1e3
