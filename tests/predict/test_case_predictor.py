@@ -182,15 +182,19 @@ def test_what_rests_on_peaks_and_on_other_platforms():
         assert found.value == pytest.approx(nothing.value)
         assert found.low == pytest.approx(nothing.low)
         assert found.high == pytest.approx(nothing.high)
-    # Other platforms that a figure shares with are named.
-    card = CaseConfiguration("cuda", "A card", "pytorch", "fp32", "inference")
-    learned = [made_case(1).case, made_case(1, card).case]
+    # Other platforms of the same kind that a value shares with are named.
+    card, other = (
+        CaseConfiguration(platform, "A card", "pytorch", "fp32", "inference")
+        for platform in ("cuda", "rocm")
+    )
+    asked_cases = [made_case(1, card).case]
+    learned = [made_case(1).case, *asked_cases, made_case(1, other).case]
     figure = {"hardware": "cuda", "basis": Basis.OTHER_MODELS, "rests_on": ["measured"]}
-    (note,) = _platform_notes([figure], learned)  # type: ignore[list-item]
-    assert "cuda" in note
-    assert HERE.hardware in note
+    (note,) = _platform_notes([figure], asked_cases, learned)  # type: ignore[list-item]
+    assert {"cuda", "rocm"} <= set(note.replace(",", "").split())
+    assert HERE.hardware not in note.split()
     of_peaks = {**figure, "basis": Basis.PEAKS, "rests_on": []}
-    assert not _platform_notes([of_peaks], learned)  # type: ignore[list-item]
+    assert not _platform_notes([of_peaks], asked_cases, learned)  # type: ignore[list-item]
 
 
 def test_groups_left_out_in_closed_form_are_as_conditioned_without_them():

@@ -22,6 +22,7 @@ from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    kind_of,
     measured_cases,
     poor_notes,
     sizes_of,
@@ -241,7 +242,8 @@ def answer(
     for row in memory.limited.tolist():
         figures[row]["memory_is_least"] = True
     rests_on_results = any(basis is not Basis.PEAKS for basis in latency.basis)
-    learned = learned_from(predictors[LATENCY].whole if rests_on_results else (), known)
+    whole = predictors[LATENCY].whole_of(known_cases) if rests_on_results else []
+    learned = learned_from(whole, known)
     kinds = sorted(learned, reverse=True)
     latency_predictors = predictors[LATENCY]
     for figure, case, basis in zip(figures, known_cases, latency.basis, strict=True):
@@ -256,7 +258,7 @@ def answer(
     notes += poor_notes(
         (figure["basis"], figure["held_out_error"], figure["held_out_of"]) for figure in figures
     )
-    notes += _platform_notes(figures, predictors[LATENCY].whole)
+    notes += _platform_notes(figures, known_cases, whole)
     notes += of_peaks
     if traces.coarse:
         names = ", ".join(sorted(traces.coarse))
@@ -394,19 +396,23 @@ def _figures(
 
 
 def _platform_notes(
-    figures: Sequence[PredictedFigures], learned: Iterable[PredictedCase]
+    figures: Sequence[PredictedFigures],
+    cases: Sequence[PredictedCase],
+    learned: Iterable[PredictedCase],
 ) -> list[str]:
-    """Return a sentence for each platform whose figures rest in part on others' results."""
-    known = {case.configuration.hardware for case in learned}
+    """Return a sentence for each platform whose values rest in part on other platforms' results."""
+    known: dict[str, set[str]] = {}
+    for case in learned:
+        known.setdefault(kind_of(case.configuration), set()).add(case.configuration.hardware)
     asked = {
-        figure["hardware"]
-        for figure in figures
+        (figure["hardware"], kind_of(case.configuration))
+        for figure, case in zip(figures, cases, strict=True)
         if figure["basis"] not in (Basis.MEASURED, OF_OTHERS) and figure["rests_on"]
     }
     return [
         f"figures of {platform} share efficiencies of operators with results of {listed(others)}"
-        for platform in sorted(asked)
-        if (others := sorted(known - {platform}))
+        for platform, kind in sorted(asked)
+        if (others := sorted(known.get(kind, set()) - {platform}))
     ]
 
 

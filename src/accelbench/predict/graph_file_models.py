@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 CONFIG = "config"
 #: What names a row's graph; the other columns are those of a signature, and `count`.
 _GRAPH = ("model", "img_size")
-_FORMAT = "operators"
+#: The format of models of tables of operators.
+OPERATORS = "operators"
 _FP32_BYTES = 4
 
 
@@ -261,10 +262,10 @@ def operator_models(path: Path) -> dict[str, FileModel]:
 def _model(name: str, path: Path, digest: str, passes: dict[int | None, PassTrace]) -> FileModel:
     weights = next(iter(passes.values())).weights
     sizes = (None, next(iter(passes)))
-    spec = graph_spec(name, {"format": _FORMAT, "sha256": digest}, weights, sizes)
+    spec = graph_spec(name, {"format": OPERATORS, "sha256": digest}, weights, sizes)
     by_size: dict[tuple[int | None, int | None], PassTrace]
     by_size = {(None, image): passed for image, passed in passes.items()}
-    return FileModel(spec, path, _FORMAT, digest, passes=by_size, failures={})
+    return FileModel(spec, path, OPERATORS, digest, passes=by_size, failures={})
 
 
 def _pass_of(signatures: list[tuple[OperatorSignature, int]]) -> PassTrace:

@@ -12,6 +12,7 @@ takes n times the square of that number instead of the cube of n. Up to as many 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -79,6 +80,12 @@ _CHUNK = 4096
 #: 6,000 the errors of unseen models were the same to 0.1 points.
 _MOST_NODES = 500
 _JITTER = 1e-7
+#: Across families cases are near by the work of an item, launches and length. Tables have one large
+#: batch for each model, the smaller the larger the model: that is not an effect of the batch, which
+#: matters by the sizes of its operators.
+_OF_AN_ITEM = np.array([
+    [1.0, 0.0, 0.0], [-math.log(2.0), 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0],
+])  # fmt: skip
 #: A larger family is divided into its models: to invert a block takes the cube of its cases.
 _LARGEST_BLOCK = 1200
 #: Errors of so many deviations are of a model that is unlike the others in a configuration.
@@ -444,10 +451,11 @@ def _parts(some: CaseInputs, others: CaseInputs) -> list[Floats]:
     alike = _alike(some.configuration, others.configuration)
     model = _equal(some.model, others.model)
     family = _equal(some.family, others.family)
-    near = np.exp(-0.5 * squared_distances(some.sizes, others.sizes))
+    smooth = squared_distances(some.sizes @ _OF_AN_ITEM, others.sizes @ _OF_AN_ITEM)
+    near = np.exp(-0.5 * smooth)
+    nearer = np.exp(-squared_distances(some.sizes, others.sizes))
     # Products: numpy's powers take ten times as long, and a matrix has twenty million of them.
     in_configuration = model * (alike * alike * alike) * some.unlike[:, None] * others.unlike
-    nearer = near * near
     return [
         alike, model, in_configuration, family * alike,
         (some.shares @ others.shares.T) * alike, near * alike, model * (nearer * nearer) * alike,
@@ -460,7 +468,7 @@ def _smooth(some: CaseInputs, others: CaseInputs, variances: Floats) -> Floats:
     A matrix has twenty million fields, and each pass over them takes a tenth of a second.
     """
     whole, of_shares, of_sizes = (variances[_PARTS.index(name)] for name in _SMOOTH)
-    near = squared_distances(some.sizes, others.sizes)
+    near = squared_distances(some.sizes @ _OF_AN_ITEM, others.sizes @ _OF_AN_ITEM)
     near *= -0.5
     np.exp(near, out=near)
     near *= of_sizes

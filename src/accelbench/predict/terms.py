@@ -46,6 +46,8 @@ TIME_TERMS = (
     *(f"values of {name}, 1e{size:.0f}" for name in CLASSES for size in VALUE_SIZES),
     "weights", "launches",
 )  # fmt: skip
+#: How many neighbouring terms are of one class each.
+SIZES_OF_TERMS = (*[len(PRODUCT_SIZES)] * MULTIPLYING, *[len(VALUE_SIZES)] * len(CLASSES))
 #: How many of them are products.
 PRODUCT_TERMS = MULTIPLYING * len(PRODUCT_SIZES)
 MEMORY_TERMS = (

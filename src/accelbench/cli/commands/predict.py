@@ -118,7 +118,7 @@ def predict(
     if train or test is not None:
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
-    _refuse_of_tables(graph_features, anchors, target)
+    _refuse_of_tables(anchors, target)
     from accelbench.cli.arguments.resolved_values import sizes_of
     from accelbench.judge.filters import model_words
 
@@ -135,8 +135,10 @@ def predict(
         # What is wrong with other words is said before files are read, which takes seconds.
         asked_sizes, database = sizes_of(sizes), database_at(db)
         batches_of(batch_sizes, ())
+        tables = _operators(graph_features, database)
         files = files_of(
             named,
+            tables,
             asked_sizes,
             progress.say,
             lambda models: question_of(
@@ -156,7 +158,7 @@ def predict(
             mode, files,
         )  # fmt: skip
         predicting = Predicting(
-            database, train=retrain, hear=progress.say, files=list(files.values())
+            database, train=retrain, hear=progress.say, files=[*tables.values(), *files.values()]
         )
     if evaluate:
         _evaluate_own(predicting, shown, progress)
@@ -197,15 +199,25 @@ class _Shown:
         print_line(f"Wrote {self.plot}", sys.stderr)
 
 
-def _refuse_of_tables(graph_features: Path | None, anchors: int, target: str | None) -> None:
-    """Refuse options of tables where none is given: nothing would heed them."""
-    given = {"--graph-features": graph_features, "--anchors": anchors, "--target": target}
-    for option, value in given.items():
+def _refuse_of_tables(anchors: int, target: str | None) -> None:
+    """Refuse options of tables if none is given: they would change nothing."""
+    for option, value in {"--anchors": anchors, "--target": target}.items():
         if value:
             raise UsageError(
                 f"{option} is for --evaluate on tables.",
                 "Give --train and --test, or leave it out.",
             )
+
+
+def _operators(graph_features: Path | None, database: Database | None) -> dict[str, FileModel]:
+    """Return the models of tables of operators, and keep one that is named beside the database."""
+    from accelbench.predict.graph_file_models import keep_operators, kept_operators, operator_models
+
+    if database is None:
+        return {} if graph_features is None else operator_models(graph_features)
+    if graph_features is not None:
+        keep_operators(graph_features, database.path)
+    return kept_operators(database.path)
 
 
 def _predict(
@@ -353,9 +365,11 @@ class Predicting:
         if counts:
             traced, _ = self.traces.of_cases(cases.cases)
             result.operators = operator_counts(traced)
-        result.files = [entry.to_dict() for entry in self.traces.own.values()]
+        models = {spec.id for spec in question.models}
+        files = [entry for name, entry in self.traces.own.items() if name in models]
+        result.files = [entry.to_dict() for entry in files]
         result.notes = [
-            *self._of_files(), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
+            *_notes_of_files(files), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
             *_too_large(result, self.memory),
         ]  # fmt: skip
         return result
@@ -393,21 +407,6 @@ class Predicting:
             (name for kind, name in reversed([*self.predictors.calibrated]) if kind == platform),
             None,
         )
-
-    def _of_files(self) -> list[str]:
-        graphs = [entry for entry in self.traces.own.values() if entry.passes is not None]
-        notes = [
-            f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
-            " operators in the precision that is named"
-            for entry in graphs
-            if entry.precision != "float"
-        ]
-        if graphs:
-            notes.append(
-                "the operators of a file are read from its graph: whether an engine takes the file"
-                " is not tried"
-            )
-        return notes
 
     @property
     def notes(self) -> list[str]:
@@ -510,18 +509,40 @@ def question_of(
     )
 
 
+def _notes_of_files(files: Sequence[FileModel]) -> list[str]:
+    from accelbench.predict.graph_file_models import OPERATORS
+
+    graphs = [entry for entry in files if entry.passes is not None and entry.format != OPERATORS]
+    notes = [
+        f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
+        " operators in the precision that is named"
+        for entry in graphs
+        if entry.precision != "float"
+    ]
+    if graphs:
+        notes.append(
+            "the operators of a file are read from its graph: whether an engine takes the file"
+            " is not tried"
+        )
+    return notes
+
+
 def files_of(
     models: Sequence[str],
+    tables: Mapping[str, FileModel],
     sizes: dict[str, tuple[int, ...]],
     hear: Callable[[str], None],
     check: Callable[[list[str]], object] = lambda _: None,
     stored: Callable[[str], UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
-    """Return the models of names that are files, by name; `check` sees the other names first."""
+    """Return the models of tables and of files, by name; `check` sees the other names first."""
     from accelbench.predict.graph_file_models import file_model, names_a_file
 
+    files = {name: tables[name] for name in models if name in tables}
     of_files: list[str] = []
     for name in dict.fromkeys(models):
+        if name in files:
+            continue
         try:
             find(name)
         except UsageError:
@@ -531,8 +552,7 @@ def files_of(
             if not names_a_file(name):
                 raise
             of_files.append(name)
-    check([name for name in models if name not in of_files])
-    files: dict[str, FileModel] = {}
+    check([name for name in models if name not in of_files and name not in files])
     for name in of_files:
         hear(f"Reading the operators of {name} …")
         files[name] = file_model(name, _size_grid(sizes))
