@@ -176,9 +176,7 @@ def test_a_picture_of_an_evaluation_says_its_scores(predict):
     assert f"{digits(scores['latency']['mdape'])} %" in drawn
 
 
-@pytest.mark.parametrize(
-    "words", [("--anchors", "3"), ("--target", "memory"), ("--graph-features", "ops.parquet")]
-)
+@pytest.mark.parametrize("words", [("--anchors", "3"), ("--target", "memory")])
 @pytest.mark.parametrize("question", ["--evaluate", "bert-tiny", "--matrix"])
 def test_what_only_tables_have_is_refused_without_them(predict, question, words):
     measured("bert-tiny", "distilbert-tiny")

@@ -19,7 +19,7 @@ def inputs(count: int, rng: np.random.Generator) -> CaseInputs:
     model = rng.integers(0, 9, count)
     return CaseInputs(
         rng.integers(0, 3, (count, 8)), model, model % 4,
-        rng.normal(size=(count, 3)), rng.dirichlet(np.ones(4), count), np.ones(count),
+        rng.normal(size=(count, 4)), rng.dirichlet(np.ones(4), count), np.ones(count),
     )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ _OF_MODEL = "model in configuration"
 _SMOOTH = ("configuration", "shares", "sizes")
 #: Next to the part of a model in a configuration.
 _LOCAL = ("model", "family", "model and sizes")
-_BEGIN = (0.03, 0.0025, 0.004, 0.04, 0.15, 0.03, 0.0025, 0.002)
+_BEGIN = (0.03, 0.0025, 0.004, 0.04, 0.15, 0.03, 0.01, 0.002)
 _PRIOR_SPREAD = 0.3
 _LEAST, _MOST = 1e-5, 4.0
 _FACTORS = (0.25, 0.5, 2.0, 4.0)
