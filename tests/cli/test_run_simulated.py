@@ -50,6 +50,14 @@ def test_a_dry_run_says_what_would_only_be_calculated(shell):
     assert any("tpu:v5p is not here" in note for note in found["notes"])
 
 
+def test_a_device_needs_no_platform_and_its_name_may_have_spaces(shell):
+    words = ("bert-tiny", "--framework", "scripted", "--simulate", "--dry-run", "--json")
+    found = json.loads(shell(*words, "--hardware", "RTX 4090,a100,h100-pcie").stdout)
+    assert {case["status"] for case in found["cases"]} == {"simulated"}
+    places = [note.partition(" ")[0] for note in found["notes"] if "is not here" in note]
+    assert places == ["cuda:rtx-4090", "cuda:a100-80gb", "cuda:h100-pcie"]
+
+
 def test_files_carry_its_provenance_or_leave_it_out(shell):
     done = shell(*ASKED, "--output-dir", "out", "--output-ci", "ci.json", "--db", "s.duckdb")
     assert "Run " in done.stdout

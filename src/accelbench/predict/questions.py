@@ -104,14 +104,14 @@ def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str
     if precision == _USUAL or place.calibrated_as in calibrated:
         return ""
     facts = facts_of(place.device, place.hardware)
-    if facts and precision not in facts.teraops and place.hardware not in ON_CPUS:
-        return f"no document gives a peak of {place.device} in {precision}"
-    if (not facts or precision not in facts.teraops) and place.hardware in ON_CPUS:
+    if facts and precision in facts.teraops:
+        return ""
+    if place.hardware in ON_CPUS:
         return (
             f"how fast {place.device} is in {precision} is not known: measure a case in it there, "
             "or run accelbench hardware --calibrate"
         )
-    return ""
+    return f"no document gives a peak of {place.device} in {precision}" if facts else ""
 
 
 #: What names the first device of a platform, or a platform's own unit.

@@ -28,7 +28,7 @@ from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.detect import GPU, platform_named
-from accelbench.judge.filters import model_words
+from accelbench.judge.filters import hardware_words, model_words
 from accelbench.models.data.folder import look
 from accelbench.models.data.labelled import look_labelled
 from accelbench.models.data.labelled_text import TOKENIZER
@@ -340,6 +340,8 @@ def _read(field: RunField, value: Any) -> Any:
         return value
     if field.kind == "number":
         return numbers(value, field.option, least=field.least or 0)
+    if field.name == "hardware":
+        return hardware_words(value or ())
     return tuple(value or ()) if field.whole or not field.names else words(value)
 
 

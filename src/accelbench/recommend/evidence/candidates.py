@@ -143,7 +143,8 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
     documented = [] if exact else devices_named(text)
     # No import changes which device a name means: that a part of other names is the same is chance.
     if len(documented) == 1:
-        return _device(documented[0].platforms[0], documented[0].short, measured)
+        on = [c.platform for c in every if facts_of(c.device, c.platform) is documented[0]]
+        return _device((on or documented[0].platforms)[0], documented[0].short, measured)
     holding = exact or [
         candidate for candidate in every if text.lower() in candidate.device.lower()
     ]
