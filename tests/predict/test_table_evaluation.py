@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from made_up_cases import made_case, true_ms
 
 from accelbench.core.errors import UsageError
+from accelbench.predict.case_predictor import CaseFeatures, fit_predictors
+from accelbench.predict.cases import CaseConfiguration, MeasuredCase, kind_of
 from accelbench.predict.evaluation import TableRequest, evaluate_tables
 from accelbench.predict.graph_file_models import operator_models
 from predict_tables import made_up
@@ -92,3 +96,56 @@ def test_what_cannot_be_evaluated_is_a_sentence(tables, change, says):
               for name, value in change.items()}  # fmt: skip
     with pytest.raises(UsageError, match=says):
         evaluate_tables(TableRequest((tables["train"],), **given))
+
+
+def test_a_store_predicts_models_of_a_table_of_operators(tables, tmp_path, capsys):
+    """By the commands that a user types: import, then name an unseen model of the table."""
+    from accelbench.cli.main import app
+
+    def answer(*words: str) -> dict[str, Any]:
+        with pytest.raises(SystemExit) as ended:
+            app([*words, "--json", "--db", str(tmp_path / "db.duckdb")])
+        assert ended.value.code in (0, None)
+        content: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return content
+
+    answer("db", "import", "tidy", str(tables["train"]))
+    hidden = pq.read_table(tables["new_family"]).to_pylist()
+    named = [row["model"] for row in hidden[:3]]
+    about = (
+        "--hardware",
+        hidden[0]["hardware_name"],
+        "--batch-sizes",
+        str(hidden[0]["batch_size"]),
+    )
+    first = answer("predict", *named, *about, "--graph-features", str(tables["signatures"]))
+    again = answer("predict", *named, *about)
+    assert again["predictions"] == first["predictions"]
+    assert first["learned_from"] == 30
+    true = {
+        row["model"].split(".")[0]: row["latency_ms"]
+        for row in hidden
+        if row["batch_size"] == batch
+    }
+    for entry in first["predictions"]:
+        assert entry["basis"] == "other models in this configuration"
+        assert entry["latency_ms"] == pytest.approx(true[entry["model"]], rel=0.5)
+
+
+def test_results_of_phones_do_not_move_predictions_of_cards():
+    card = CaseConfiguration("cuda", "NVIDIA GeForce RTX 4090", "pytorch", "fp32", "inference")
+    phone = CaseConfiguration("qnn", "Samsung Galaxy S24", "onnxruntime", "fp32", "inference")
+    assert kind_of(card) != kind_of(phone)
+    rng = np.random.default_rng(0)
+    cards = [made_case(number, card, batch) for number in range(12) for batch in (1, 8)]
+    phones = [made_case(number, phone) for number in range(12)]
+    known = {entry.case: entry for entry in (*cards, *phones)}
+    results = [MeasuredCase(entry.case, true_ms(entry), None) for entry in cards]
+    noisy = [MeasuredCase(entry.case, float(rng.lognormal(3, 2)), None) for entry in phones]
+    asked = CaseFeatures.of([made_case(30, card, 4)], "latency")
+    alone, both = (
+        fit_predictors(some, known, "latency").predict(asked)
+        for some in (results, [*results, *noisy])
+    )
+    assert both.value == pytest.approx(alone.value)
+    assert both.high == pytest.approx(alone.high)

@@ -275,6 +275,11 @@ def _pass_of(signatures: list[tuple[OperatorSignature, int]]) -> PassTrace:
     return PassTrace(sorted(signatures), weights, _FP32_BYTES * largest)
 
 
+def table_model(tables: Mapping[str, FileModel], name: str) -> FileModel | None:
+    """Return the model of a name; a tag after a dot names weights, not another architecture."""
+    return tables.get(name) or tables.get(name.split(".")[0])
+
+
 def keep_operators(path: Path, database: Path) -> None:
     """Keep a table of operators beside a database, whose predictors learn from its models."""
     operator_models(path)  # refuses what is not such a table

@@ -31,10 +31,10 @@ from accelbench.predict.cases import (
     measured_cases,
     shapes_from,
 )
+from accelbench.predict.graph_file_models import FileModel, table_model
 
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
-    from accelbench.predict.graph_file_models import FileModel
     from accelbench.store.database import Database
 
 _KEY = (
@@ -118,8 +118,7 @@ def stored_cases(database: Database, tables: Mapping[str, FileModel] = _NO_TABLE
     """
 
     def model_of(name: str) -> ModelSpec | None:
-        # A tag after the dot names weights; operators are those of the architecture.
-        of_table = tables.get(name) or tables.get(name.split(".")[0])
+        of_table = table_model(tables, name)
         return of_table.spec if of_table else known_as(name)
 
     names, rows = database.query(_SQL)

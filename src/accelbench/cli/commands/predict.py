@@ -536,9 +536,9 @@ def files_of(
     stored: Callable[[str], UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
     """Return the models of tables and of files, by name; `check` sees the other names first."""
-    from accelbench.predict.graph_file_models import file_model, names_a_file
+    from accelbench.predict.graph_file_models import file_model, names_a_file, table_model
 
-    files = {name: tables[name] for name in models if name in tables}
+    files = {name: model for name in models if (model := table_model(tables, name))}
     of_files: list[str] = []
     for name in dict.fromkeys(models):
         if name in files:
