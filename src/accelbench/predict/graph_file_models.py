@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -233,7 +234,8 @@ def parquet_table(
     raise UsageError(f"{path.name} has no column {', '.join(absent)}.", advice)
 
 
-def operator_models(path: Path) -> dict[str, FileModel]:
+@lru_cache(maxsize=4)
+def operator_models(path: Path) -> Mapping[str, FileModel]:
     """Read a table of operators: its models by name, as if each were a file with a graph.
 
     Raises:

@@ -209,7 +209,7 @@ def _refuse_of_tables(anchors: int, target: str | None) -> None:
             )
 
 
-def _operators(graph_features: Path | None, database: Database | None) -> dict[str, FileModel]:
+def _operators(graph_features: Path | None, database: Database | None) -> Mapping[str, FileModel]:
     """Return the models of tables of operators, and keep one that is named beside the database."""
     from accelbench.predict.graph_file_models import keep_operators, kept_operators, operator_models
 
