@@ -92,16 +92,18 @@ def test_how_uncertain_an_engine_or_a_model_is():
     some = [m for m in measured if m.case.model != "model-2" or m.case.configuration == HERE]
     predictor = predictor_of(some, traced, "latency").fit()
     assert predictor.bases([made_case(2, THERE).case]) == [Basis.ELSEWHERE]
-    # A configuration that was never measured is as uncertain as one left out whole.
+    # A configuration that was never measured is as uncertain as one left out whole: its cases have
+    # the sum of the other one then.
     measured, traced = measured_cases()
     predictor = predictor_of(measured, traced, "latency").fit()
-    process = predictor.process
-    assert process is not None
-    engines = np.array([case.configuration == THERE for case in predictor.known.cases]).astype(int)
-    mean, variance = process.left_out(engines)
-    errors = np.sort(np.abs(process.residual - mean) / np.sqrt(variance))
-    inside = np.mean(errors <= predictor.widths[Basis.OTHER_CONFIGURATIONS])
-    assert 0.85 <= inside <= 0.95
+    some = [m for m in measured if m.case.configuration == HERE]
+    alone = predictor_of(some, traced, "latency").fit()
+    there = [m for m in measured if m.case.configuration == THERE]
+    features = CaseFeatures.of([traced[m.case] for m in there], "latency")
+    off = np.abs(np.log(alone.predict(features).value) - np.log([m.latency_ms for m in there]))
+    _, variance = alone._predict(features)
+    half = predictor.widths[Basis.OTHER_CONFIGURATIONS] * variance
+    assert np.mean(off <= half) >= 0.85
     # That a model is unlike is not known where it is left out.
     measured, traced = measured_cases()
     strange = [

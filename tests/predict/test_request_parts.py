@@ -20,7 +20,7 @@ from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.predict.request_parts import RequestTerm, brought_to
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.predict.stored_predictors import predictors_of
-from accelbench.predict.terms import TIME_TERMS, TracedCase, time_terms
+from accelbench.predict.terms import TIME_TERMS, USUAL_TIME, TracedCase, time_terms
 from accelbench.predict.traces import Traces
 from accelbench.store.database import Database
 
@@ -219,7 +219,7 @@ def test_a_small_step_waits_for_the_host_where_it_hands_over_each_operator(place
         time_terms([TracedCase(PredictedCase(spec.id, spec.family, shapes, place), passes)])[0]
         for shapes in (settle(spec, Shapes(1)), settle(spec, Shapes(4096)))
     )
-    usual = small[:-1].sum() * 2 + small[-1]
+    usual = small @ USUAL_TIME
     if waits:
         assert usual == pytest.approx(launches * 0.022)
     else:

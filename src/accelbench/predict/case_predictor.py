@@ -145,6 +145,9 @@ _LEAST_WIDENING = 0.05
 _FEWEST_ERRORS = 20
 #: A configuration with so many cases has a sum of times of its own: 65 factors.
 _FEWEST_OF_SUM = 100
+#: With fewer cases it has the factors of the most similar one, all slower or faster by as much. By
+#: how much is believed of so many cases to a half.
+_OFFSET_CASES = 1.0
 
 
 def doublings_beyond(
@@ -396,8 +399,7 @@ class CasePredictor:
         """The sum of all configurations, and that of each with many cases, near the one of all.
 
         One engine maps the weights and another keeps two copies of them: of memory few cases are
-        enough. Of latency the residual process shares what efficiencies differ by until a
-        configuration has as many cases as the sum has factors.
+        enough. A configuration with few cases of latency shares the factors of the most similar.
         """
         if not len(self.known):
             return ConfigurationSums(PositiveSum(np.log(self.usual)))
@@ -406,12 +408,21 @@ class CasePredictor:
         whole = fit_sum(self.known.terms, self.log_values, self.usual, numbers)
         rooflines = ConfigurationSums(whole)
         fewest = 1 if self.target == MEMORY else _FEWEST_OF_SUM
+        few: dict[CaseConfiguration, Ints] = {}
         for number, configuration in enumerate(dict.fromkeys(configurations)):
             rows = np.flatnonzero(numbers == number)
-            if len(rows) >= fewest:
-                terms, values = self.known.terms[rows], self.log_values[rows]
-                slower = np.median(values - whole(terms)) if self.target == LATENCY else 0.0
-                rooflines.of[configuration] = fit_sum(terms, values, np.exp(whole.theta + slower))
+            if len(rows) < fewest:
+                few[configuration] = rows
+                continue
+            terms, values = self.known.terms[rows], self.log_values[rows]
+            slower = np.median(values - whole(terms)) if self.target == LATENCY else 0.0
+            rooflines.of[configuration] = fit_sum(terms, values, np.exp(whole.theta + slower))
+        nearest = {place: rooflines.nearest(place) for place in few}
+        for configuration, rows in few.items():
+            known = nearest[configuration]
+            off = self.log_values[rows] - known(self.known.terms[rows])
+            slower = np.median(off) * len(rows) / (len(rows) + _OFFSET_CASES)
+            rooflines.of[configuration] = PositiveSum(known.theta + slower)
         return rooflines
 
     def _base(self, features: CaseFeatures) -> Floats:
@@ -479,38 +490,44 @@ class CasePredictor:
             learned = _LEARNED_BY_SUMS if basis is Basis.FAMILY else 1.0
             self._set_width(basis, learned * errors[[kind is basis for kind in wanted]])
         some = self._some_of(process)
-        self._calibrate_new_configurations(some)
-        self._calibrate_larger_batches(some)
+        self._calibrate_new_configurations(*some)
+        self._calibrate_larger_batches(*some)
         self.unseen = self.errors_of_unseen_models(seed)
         standard = self.unseen[1]
         self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
 
-    def _some_of(self, process: ResidualProcess) -> tuple[ResidualProcess, list[PredictedCase]]:
+    def _some_of(self, process: ResidualProcess) -> tuple[ResidualProcess, CaseFeatures]:
         """The process of some cases: to leave many out at once takes the cube of their number."""
-        count = len(self.known)
-        rows = np.arange(count)
-        if count > _MOST_LEFT_OUT:
+        rows = np.arange(len(self.known))
+        if len(rows) > _MOST_LEFT_OUT:
             rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_LEFT_OUT, replace=False))
-        some = ResidualProcess(process.inputs.only(rows), process.residual[rows], process.variances)
-        return some, [self.known.cases[int(row)] for row in rows]
+        some = process.inputs.only(rows)
+        return ResidualProcess(some, process.residual[rows], process.variances), self.known.only(
+            rows
+        )
 
-    def _calibrate_new_configurations(
-        self, some: tuple[ResidualProcess, list[PredictedCase]]
-    ) -> None:
+    def _calibrate_new_configurations(self, process: ResidualProcess, known: CaseFeatures) -> None:
         """The width where a configuration was never measured: each whole one is left out."""
-        process, cases = some
-        groups = numbered_alike([case.configuration for case in cases])
-        if int(groups.max()):
-            mean, variance = process.left_out(groups)
-            errors = np.abs(process.residual - mean) / np.sqrt(variance)
-            self._set_width(Basis.OTHER_CONFIGURATIONS, errors)
+        places = [case.configuration for case in known.cases]
+        groups = numbered_alike(places)
+        if not int(groups.max()):
+            return
+        mean, variance = process.left_out(groups)
+        error = process.residual - mean
+        for number, place in enumerate(dict.fromkeys(places)):
+            # Without it, its cases would have the sum of another configuration.
+            rows = np.flatnonzero(groups == number)
+            others = {other: sums for other, sums in self.rooflines.of.items() if other != place}
+            other = ConfigurationSums(self.rooflines.whole, others).nearest(place)
+            own = self.rooflines.nearest(place)
+            error[rows] += own(known.terms[rows]) - other(known.terms[rows])
+        self._set_width(Basis.OTHER_CONFIGURATIONS, np.abs(error) / np.sqrt(variance))
 
-    def _calibrate_larger_batches(self, some: tuple[ResidualProcess, list[PredictedCase]]) -> None:
+    def _calibrate_larger_batches(self, process: ResidualProcess, known: CaseFeatures) -> None:
         """What intervals grow by beyond what was measured: the largest batches are left out."""
-        process, cases = some
         width = self.widths.get(Basis.OTHER_SIZES, _UNCOUNTED_WIDTH)
         excess, beyond = [np.zeros(0)], [np.zeros(0)]
-        for groups, doublings in larger_batches(cases):
+        for groups, doublings in larger_batches(known.cases):
             mean, variance = process.left_out(groups)
             error = np.abs(process.residual - mean) - width * np.sqrt(variance)
             excess.append(error[doublings > 0.0])

@@ -140,8 +140,9 @@ def distance(some: CaseConfiguration, other: CaseConfiguration) -> float:
     )
 
 
-#: Platforms of browsers are a kind of their own.
-_BROWSER, _IN_BROWSERS = "browser", ("wasm", "webgpu", "webnn")
+#: Platforms that are a kind of their own, whatever their device: browsers, and Vulkan, on which the
+#: same card takes many times as long as on CUDA.
+_OWN_KINDS = {**dict.fromkeys(("wasm", "webgpu", "webnn"), "browser"), "vulkan": "Vulkan"}
 
 
 @cache
@@ -150,8 +151,8 @@ def kind_of(configuration: CaseConfiguration) -> str:
 
     Cards of desktops teach something of those of servers, and so do processors.
     """
-    if configuration.hardware in _IN_BROWSERS:
-        return _BROWSER
+    if configuration.hardware in _OWN_KINDS:
+        return _OWN_KINDS[configuration.hardware]
     platform = "cpu" if configuration.hardware in ON_CPUS else configuration.hardware
     kind = device_kind(platform, configuration.device)
     return kind.removeprefix("server ").removeprefix("desktop ")

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 CONFIG = "config"
 #: What names a row's graph; the other columns are those of a signature, and `count`.
 _GRAPH = ("model", "img_size")
+#: The side of an image that is predicted if a table has it and no other is asked for.
+_USUAL_SIDE = 224
 #: The format of models of tables of operators.
 OPERATORS = "operators"
 _FP32_BYTES = 4
@@ -263,7 +265,7 @@ def operator_models(path: Path) -> Mapping[str, FileModel]:
 
 def _model(name: str, path: Path, digest: str, passes: dict[int | None, PassTrace]) -> FileModel:
     weights = next(iter(passes.values())).weights
-    sizes = (None, next(iter(passes)))
+    sizes = (None, _USUAL_SIDE if _USUAL_SIDE in passes else next(iter(passes)))
     spec = graph_spec(name, {"format": OPERATORS, "sha256": digest}, weights, sizes)
     by_size: dict[tuple[int | None, int | None], PassTrace]
     by_size = {(None, image): passed for image, passed in passes.items()}

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
 _UNTRACED = "-untraced"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 9
+VERSION = 12
 #: Of more cases of a store as many are drawn evenly: fitting them takes half a minute.
 MOST_CASES = 40_000
 

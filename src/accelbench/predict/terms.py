@@ -44,7 +44,7 @@ TIME_TERMS = (
     *(f"products of {name}, 1e{size:.0f}"
       for name in CLASSES[:MULTIPLYING] for size in PRODUCT_SIZES),
     *(f"values of {name}, 1e{size:.0f}" for name in CLASSES for size in VALUE_SIZES),
-    "weights", "launches",
+    "dispatch", "weights", "launches",
 )  # fmt: skip
 #: How many neighbouring terms are of one class each.
 SIZES_OF_TERMS = (*[len(PRODUCT_SIZES)] * MULTIPLYING, *[len(VALUE_SIZES)] * len(CLASSES))
@@ -62,7 +62,7 @@ _FUSED = [
 ]  # fmt: skip
 _LEFT_BY_FUSING = 0.3
 #: Before anything was measured: half of the peak, half of the bandwidth, 5 µs a launch.
-USUAL_TIME = np.array([*([2.0] * (len(TIME_TERMS) - 1)), 1.0])
+USUAL_TIME = np.array([*([2.0] * (len(TIME_TERMS) - 3)), 1.0, 2.0, 1.0])
 _LAUNCH_MS = 0.005
 #: Of one card to the next, values move faster by more than the memory does, as caches and their
 #: clocks grow with the units that calculate: models that hardly multiply are 1.34 times as fast on
@@ -252,16 +252,16 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
         if not times:
             continue
         each = np.zeros_like(terms)
-        each[:, :-2] = [passed.sized(batch) for batch in batches.tolist()]
+        each[:, :-3] = [passed.sized(batch) for batch in batches.tolist()]
         each[:, :PRODUCT_TERMS] *= multiplied
-        each[:, PRODUCT_TERMS:-2] *= moved
+        each[:, PRODUCT_TERMS:-3] *= moved
         if configuration.compiled:
             each[:, _FUSED] *= _LEFT_BY_FUSING
         each[:, -2] = sums.weights_read * read
         each[:, -1] = sums.launches * _LAUNCH_MS
         if dispatched:
-            waited = sums.launches * _DISPATCH_MS - each[:, :-1] @ USUAL_TIME[:-1]
-            each[:, -1] = np.maximum(each[:, -1], waited)
+            waited = sums.launches * _DISPATCH_MS - each @ USUAL_TIME
+            each[:, -3] = np.maximum(waited, 0.0)
         terms += times * each
     return terms * (_TRAINING if traced.is_trained_by_rule else 1.0)
 
