@@ -35,8 +35,13 @@ from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import name_of as code_name_of
 from accelbench.models.file_models.models import name_of
 from accelbench.models.find import every_model, find
-from accelbench.predict.device_memory import MemoryByDevice, is_too_large, memory_words
-from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.predict.questions import (
+    MemoryByDevice,
+    PredictionQuestion,
+    cases_of,
+    is_too_large,
+    memory_words,
+)
 from accelbench.present.terminal.terminal import BESIDE, deliver, json_text, print_json, print_line
 from accelbench.present.terminal.watch import ProgressLine
 from accelbench.run.plan.run_forecast import SecondsRange
