@@ -80,6 +80,20 @@ def predict(
     db: Path | None = option(None, "--db"),
     retrain: bool = option(False, "--retrain"),
     suggest_anchors: int | None = option(None, "--suggest-anchors", metavar="K", min=1),
+    # -- language models served
+    serving: bool = option(False, "--serving"),
+    tables: Path | None = option(None, "--tables", metavar="DIR"),
+    measured: list[Path] = option([], "--measured", metavar="FILE"),
+    config: Path | None = option(None, "--config", metavar="FILE"),
+    concurrency: list[str] = option([], "--concurrency", metavar="N,…"),
+    rate: float | None = option(None, "--rate", min=0.001),
+    tensor_parallel: int = option(1, "--tensor-parallel", min=1),
+    pipeline_parallel: int = option(1, "--pipeline-parallel", min=1),
+    data_parallel: int = option(1, "--data-parallel", min=1),
+    expert_parallel: int = option(1, "--expert-parallel", min=1),
+    prefill_workers: int | None = option(None, "--prefill-workers", min=1),
+    decode_workers: int | None = option(None, "--decode-workers", min=1),
+    prefill_tensor_parallel: int | None = option(None, "--prefill-tensor-parallel", min=1),
     # -- how good it is
     evaluate: bool = option(False, "--evaluate"),
     train: list[str] = option([], "--train", metavar="FILE"),
@@ -106,6 +120,36 @@ def predict(
     refuse_taken(output)
     refuse_undrawable_file(plot, "predict --plot")
     shown = _Shown(output, plot, as_json, beside)
+    if serving:
+        refuse_beside(
+            {
+                "--matrix": matrix, "--suggest-anchors": suggest_anchors, "--plot": plot,
+                "--evaluate": evaluate, "--train": train, "--batch-sizes": batch_sizes,
+            },
+            "--serving predicts servers: {} changes nothing of it.",
+            "Leave out one or the other.",
+        )  # fmt: skip
+        from accelbench.cli.arguments.resolved_values import sizes_of
+
+        _predict_serving(
+            _Server(
+                tensor_parallel, pipeline_parallel, data_parallel, expert_parallel,
+                prefill_workers, decode_workers, prefill_tensor_parallel, rate, config,
+            ),
+            [*words(models or ()), *words(model_name)], sizes_of(sizes), words(hardware),
+            words(framework), words(precision), numbers(words(concurrency), "--concurrency"),
+            tables, measured, db, shown,
+        )  # fmt: skip
+        return
+    refuse_beside(
+        {
+            "--tables": tables, "--measured": measured, "--concurrency": concurrency,
+            "--rate": rate, "--config": config, "--prefill-workers": prefill_workers,
+            "--decode-workers": decode_workers,
+        },
+        "{} describes a server.",
+        "Add --serving.",
+    )  # fmt: skip
     if evaluate or train or test is not None:
         refuse_beside(
             {
@@ -200,6 +244,90 @@ class _Shown:
             raise UsageError("There is nothing to draw: nothing was predicted.")
         write_picture(self.plot, picture)
         print_line(f"Wrote {self.plot}", sys.stderr)
+
+
+@dataclass(frozen=True)
+class _Server:
+    """How a server spreads a model, and how requests arrive."""
+
+    tensor: int
+    pipeline: int
+    data: int
+    experts: int
+    prefill_workers: int | None
+    decode_workers: int | None
+    prefill_tensor: int | None
+    rate: float | None
+    config: Path | None
+
+    @property
+    def is_split(self) -> bool:
+        given = (self.prefill_workers, self.decode_workers, self.prefill_tensor)
+        return any(value is not None for value in given)
+
+
+def _predict_serving(
+    server: _Server,
+    models: Sequence[str],
+    sizes: dict[str, tuple[int, ...]],
+    hardware: Sequence[str],
+    engines: Sequence[str],
+    precisions: Sequence[str],
+    users: Sequence[int],
+    tables: Path | None,
+    measured: Sequence[Path],
+    db: Path | None,
+    shown: _Shown,
+) -> None:
+    """Predict TTFT, TPOT and throughput of servers, one answer for each combination."""
+    from itertools import product
+
+    from accelbench.predict.serving.models import Layout
+    from accelbench.predict.serving.operators import system_of
+    from accelbench.predict.serving.predictor import ServingQuestion, predict_servers
+
+    for name, values in {"MODEL": models, "--hardware": hardware, "--framework": engines}.items():
+        if not values:
+            raise UsageError(f"--serving needs {name}.", f"Name {name} too.")
+    if tables is None:
+        raise UsageError(
+            "--serving needs --tables.",
+            "Fetch aiconfigurator's tables and name their folder.",
+        )
+    split = server.is_split
+    ranks = server.tensor * server.data
+    if ranks % server.experts:
+        raise UsageError(
+            f"{ranks} GPUs are not divisible by --expert-parallel {server.experts}.",
+            "Choose a divisor of tensor times data parallelism.",
+        )
+    layout = Layout(
+        server.tensor, server.pipeline, server.data, ranks // server.experts, server.experts
+    )
+    ahead = server.prefill_tensor or server.tensor
+    questions = [
+        ServingQuestion(
+            model, system_of(system.removeprefix("cuda:")).name, engine.lower(), precision.lower(),
+            prompt, new, float(count), "disagg" if split else "agg", layout,
+            Layout(ahead, 1, 1, ahead, 1) if split else Layout(),
+            (server.decode_workers or 1) if split else None,
+            (server.prefill_workers or 1) if split else None,
+            rate=server.rate, config=str(server.config or ""),
+        )
+        for model, system, engine, precision, prompt, new, count in product(
+            models, hardware, engines, precisions or ["bf16"],
+            sizes.get("prompt_tokens") or (1024,), sizes.get("new_tokens") or (1024,),
+            users or (1,),
+        )
+    ]  # fmt: skip
+    progress = ProgressLine(sys.stderr)
+    with progress:
+        answers = predict_servers(questions, tables, database_at(db), measured, progress.say)
+    if shown.document([answer.to_dict() for answer in answers]):
+        return
+    from accelbench.present.terminal.predictions import show_servers
+
+    show_servers(answers)
 
 
 def _refuse_of_tables(graph_features: Path | None, anchors: int, target: str | None) -> None:

@@ -1,0 +1,746 @@
+"""Predicted TTFT, TPOT and throughput of a served model, corrected by measured servers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accelbench.core.errors import UsageError
+from accelbench.predict.serving.models import (
+    Layout,
+    architecture_name,
+    cache_tokens,
+    memory_bytes,
+    served_model,
+)
+from accelbench.predict.serving.operators import OperatorTables, system_of
+from accelbench.predict.serving.queueing import ServerLimits, simulate, spread_requests
+from accelbench.predict.serving.steps import LAYER_MS, STEP_MS, StepTimes
+from accelbench.store.files import default_folder
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: Raised whenever expected times change: kept ones are computed anew.
+VERSION = 1
+AGGREGATED, DISAGGREGATED = "agg", "disagg"
+
+
+@dataclass(frozen=True)
+class ServingQuestion:
+    """A server and its load."""
+
+    model: str
+    system: str
+    engine: str
+    precision: str
+    prompt: int
+    new: int
+    concurrency: float
+    mode: str = AGGREGATED
+    layout: Layout = field(default_factory=Layout)  # that decodes, if the server is disaggregated
+    prefill_layout: Layout = field(default_factory=Layout)
+    decode_workers: int | None = None
+    prefill_workers: int | None = None
+    gemm: str = ""  # types of products and experts as the tables name them; "" by precision
+    moe: str = ""
+    rate: float | None = None  # requests a second; None for a closed loop
+    config: str = ""
+
+    @property
+    def types(self) -> tuple[str, str]:
+        """Types of products and of experts."""
+        precision = self.precision.lower()
+        gemm, moe = _TYPES.get(precision, ("bfloat16", "bfloat16"))
+        gemm, moe = self.gemm or gemm, self.moe or moe
+        if "gpt-oss" in self.model.lower():  # its experts are published in MXFP4 only
+            moe = "w4a16_mxfp4"
+        return ("bfloat16" if gemm == "int4_wo" else gemm), moe
+
+    @property
+    def configuration(self) -> tuple[Any, ...]:
+        return (
+            self.engine, self.system, architecture_name(self.model), self.precision, self.mode,
+            self.layout, self.prefill_layout,
+        )  # fmt: skip
+
+
+#: Quantised checkpoints keep 16 bits where their publishers do; int4 quantises experts only.
+_TYPES = {
+    "fp8": ("fp8", "fp8_block"), "fp4": ("nvfp4", "nvfp4"), "nvfp4": ("nvfp4", "nvfp4"),
+    "bf16": ("bfloat16", "bfloat16"), "fp16": ("bfloat16", "bfloat16"),
+    "int4": ("int4_wo", "int4_wo"), "mxfp4": ("bfloat16", "w4a16_mxfp4"),
+}  # fmt: skip
+KV_BITS = 8.0
+
+
+@dataclass(frozen=True)
+class MeasuredServer:
+    """A question with its measured times, milliseconds."""
+
+    question: ServingQuestion
+    ttft: float
+    tpot: float
+
+
+@dataclass
+class Expected:
+    """Times that follow from the tables, before measured servers correct them."""
+
+    tpot_parts: dict[str, float]
+    ttft_parts: dict[str, float]
+    traits: dict[str, float]
+    gpus: int
+    batch: float
+    cache_tokens: float
+    weights_gib: float
+    throughput: float = 0.0
+    percentiles: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def fits(self) -> bool:
+        return self.cache_tokens > 0
+
+
+class ServingTimes:
+    """Expected times by the tables of a folder; every system and engine is loaded once."""
+
+    def __init__(self, tables: Path) -> None:
+        self.tables = tables
+        self._tables: dict[tuple[str, str], OperatorTables] = {}
+        self._steps: dict[Any, StepTimes] = {}
+        self._kept: dict[str, Any] | None = None
+
+    def steps(self, question: ServingQuestion, layout: Layout) -> StepTimes:
+        key = (question.system, question.engine)
+        if key not in self._tables:
+            self._tables[key] = OperatorTables(self.tables, *key)
+        gemm, moe = question.types
+        model = served_model(question.model, Path(question.config) if question.config else None)
+        name = (*key, replace(model, id=""), gemm, moe, layout)
+        if name not in self._steps:
+            self._steps[name] = StepTimes(self._tables[key], model, layout, gemm, moe, KV_BITS)
+        return self._steps[name]
+
+    def expect(self, question: ServingQuestion) -> Expected:
+        """Return the expected times of one question."""
+        if question.mode == DISAGGREGATED:
+            return self._expect_split(question)
+        if question.layout.tp > max(8, system_of(question.system).node // 9):
+            return self._expect_pool(question)
+        return self._expect_whole(question)
+
+    def expect_all(self, questions: Sequence[ServingQuestion], keep: Path | None) -> list[Expected]:
+        """Return expected times of many questions; those computed earlier come from a file."""
+        known: dict[str, Any] = {}
+        if keep is not None and keep.exists():
+            try:
+                known = json.loads(keep.read_text(encoding="utf-8"))
+            except ValueError:
+                known = {}
+        keys = [_key_of(question) for question in questions]
+        fresh = False
+        for key, question in zip(keys, questions, strict=True):
+            if key not in known:
+                known[key], fresh = asdict(self.expect(question)), True
+        if fresh and keep is not None:
+            keep.parent.mkdir(parents=True, exist_ok=True)
+            scratch = keep.with_suffix(".new")
+            scratch.write_text(json.dumps(known), encoding="utf-8")
+            scratch.replace(keep)
+        return [Expected(**known[key]) for key in keys]
+
+    def _expect_whole(self, question: ServingQuestion) -> Expected:
+        """Simulate a server whose GPUs both read prompts and decode."""
+        layout, model_steps = question.layout, self.steps(question, question.layout)
+        room = self._room(question, layout) * layout.dp
+        users = max(int(question.concurrency), 1)
+        limits = ServerLimits(
+            cache_tokens=room or math.inf,
+            step_tokens=_STEP_TOKENS * layout.dp,
+            is_mixed=question.engine != "sglang",
+        )
+        requests = spread_requests(4 * users, question.prompt, question.new)
+        if question.rate is not None:
+            gaps = np.random.default_rng(1).exponential(1 / question.rate, len(requests))
+            requests = [
+                replace(one, due=float(due))
+                for one, due in zip(requests, np.cumsum(gaps), strict=True)
+            ]
+        times = simulate(
+            requests, model_steps.step, limits,
+            concurrency=users if question.rate is None else None,
+        )  # fmt: skip
+        order = np.argsort(times.sent, kind="stable")
+        first = times.ttft()[order] * 1e3
+        later = times.tpot(users) * 1e3
+        burst, steady = float(first[:users].mean()), float(first[users:].mean())
+        tpot = float(later.mean())
+        expected = self._describe(question, layout, model_steps, users, tpot, room)
+        expected.ttft_parts |= {"burst": 0.1 * burst, "queue": max(
+            steady - expected.ttft_parts["prefill"], 0.0)}  # fmt: skip
+        expected.throughput = times.tokens_per_second(users)
+        for name, values in (("ttft", first[users:]), ("tpot", later)):
+            for share in (50, 90):
+                expected.percentiles[f"{name}_p{share}"] = float(np.percentile(values, share))
+        expected.percentiles["occupancy"] = times.batch_seconds / times.busy if times.busy else 0
+        return expected
+
+    def _expect_split(self, question: ServingQuestion) -> Expected:
+        """Derive the times of separate workers for prompts and for decoding."""
+        users = max(question.concurrency, 1.0)
+        layout, ahead = question.layout, question.prefill_layout
+        notes = []
+        if question.decode_workers is None:
+            workers = 1 if layout.gpus > 8 else 2 if users > 256 else 4
+            notes.append("the number of workers is not known and assumed")
+            if layout.tp > 8:
+                layout, _ = self._best(question, layout.tp, users / workers)
+        else:
+            workers = question.decode_workers
+        before = question.prefill_workers or max(1, round(users / 512))
+        if ahead.tp > 8:
+            ahead = Layout(1, 1, ahead.tp, 1, ahead.tp)
+        return self._of_workers(question, ahead, layout, workers, before, notes)
+
+    def _expect_pool(self, question: ServingQuestion) -> Expected:
+        """Derive the times of GPUs of which only the number is known."""
+        gpus = question.layout.tp
+        layout, workers = self._best(question, max(int(gpus * 0.67), 1), question.concurrency, 8)
+        ahead = Layout(1, 1, 4, 1, 4)
+        notes = [f"the layout of {gpus} GPUs is not known and assumed"]
+        before = max(1, round(gpus * 0.33 / 4))
+        return self._of_workers(question, ahead, layout, workers, before, notes)
+
+    def _best(
+        self, question: ServingQuestion, gpus: int, users: float, widest: int = 0
+    ) -> tuple[Layout, int]:
+        """Return the fastest layout of GPUs, and how many workers of it there are."""
+        choices = [(Layout(1, 1, gpus, 1, gpus), 1)]
+        choices += [
+            (Layout(tp, 1, 1, 1, tp), max(gpus // tp, 1) if widest else 1)
+            for tp in (1, 4, 8, 16)
+            if tp <= gpus and (not widest or tp <= widest)
+        ]
+        context = question.prompt + question.new / 2
+        return min(
+            choices,
+            key=lambda one: self.steps(question, one[0]).step(
+                0, 0, max(users / one[1], 1), context
+            ),
+        )
+
+    def _of_workers(
+        self, question: ServingQuestion, ahead: Layout, layout: Layout, workers: int, before: int,
+        notes: list[str],
+    ) -> Expected:  # fmt: skip
+        steps = self.steps(question, layout)
+        users = max(question.concurrency / workers, 1.0)
+        context = question.prompt + question.new / 2
+        decode = steps.step(0, 0, users, context) * 1e3
+        room = self._room(question, layout) * layout.dp
+        expected = self._describe(question, layout, steps, users, decode, room)
+        prefill = self.steps(question, ahead).step(question.prompt, 1, 0, 0) * 1e3
+        expected.ttft_parts |= {
+            "prefill": prefill,
+            "burst": 0.05 * question.concurrency / before * prefill,
+            "queue": 0.0,
+            "transfer": 200.0,
+        }
+        expected.gpus = layout.gpus * workers + ahead.gpus * before
+        cycle = (prefill + decode * question.new) / 1e3
+        expected.throughput = question.concurrency * question.new / cycle
+        expected.traits["workers"] = float(question.decode_workers is not None)
+        expected.notes += notes
+        return expected
+
+    def _describe(
+        self, question: ServingQuestion, layout: Layout, steps: StepTimes, users: float,
+        tpot: float, room: float,
+    ) -> Expected:  # fmt: skip
+        model = steps.model
+        context = question.prompt + question.new / 2
+        decode = steps.step(0, 0, users, context) * 1e3
+        parts = steps.parts(users, users)
+        layers = model.layers * LAYER_MS
+        step = STEP_MS.get(question.engine, 0.6)
+        prefill = steps.step(question.prompt, 1, 0, 0) * 1e3
+        attention = steps.decode_attention(users, context)
+        gemm, moe = question.types
+        return Expected(
+            tpot_parts={
+                "products": parts["products"], "experts": parts["experts"],
+                "collectives": parts["collectives"], "attention": attention,
+                "passes": max(parts["rest"] - layers - step, 0.0), "layers": layers, "step": step,
+                "prompts": max(tpot - decode, 0.0),
+            },
+            ttft_parts={
+                "prefill": prefill, "layers": float(model.layers), "constant": 10.0,
+                "decode": decode, "transfer": 0.0,
+            },
+            traits={
+                "experts": parts["experts"] / decode, "collectives": parts["collectives"] / decode,
+                "rest": parts["rest"] / decode, "attention": attention / decode,
+                "prompts": question.concurrency * prefill / (question.new * decode),
+                "decode": decode, "tpot": tpot, "workers": 1.0,
+            },
+            gpus=layout.gpus, batch=users / layout.dp, cache_tokens=room,
+            weights_gib=memory_bytes(model, layout, gemm, moe) / 2**30,
+            notes=list(steps.tables.notes)
+            + ([f"{steps.tables.system.name} is scaled from {steps.tables.base.name}'s tables"]
+               if steps.tables.is_scaled else []),
+        )  # fmt: skip
+
+    def _room(self, question: ServingQuestion, layout: Layout) -> float:
+        steps = self.steps(question, layout)
+        return cache_tokens(
+            steps.model, layout, steps.tables.system, *question.types, kv_bits=KV_BITS
+        )
+
+
+#: Engines read prompts in pieces of about so many tokens.
+_STEP_TOKENS = 8192
+
+
+def _key_of(question: ServingQuestion) -> str:
+    text = json.dumps([VERSION, asdict(question)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+_ENGINES = ("trtllm", "sglang", "vllm")
+_PARTS = {
+    "tpot": ("products", "experts", "collectives", "attention", "passes", "layers", "step",
+             "prompts"),
+    "ttft": ("prefill", "burst", "queue", "layers", "constant", "decode", "transfer"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Prior:
+    """Prior weights of the parts, and how far engines and servers usually are from them, in logs.
+
+    Chosen by leaving systems and models out together; no model or GPU has a value of its own.
+    """
+
+    weights: Sequence[float]
+    spread: Sequence[float]
+    by_engine: Sequence[float]
+    variances: Mapping[str, float]
+    noise: float
+
+
+_PRIORS = {
+    "tpot": _Prior(
+        (1, 1, 1, 1, 1, 1, 1, 1),
+        (0.1, 0.1, 0.1, 0.1, 0.1, 0.3, 0.3, 0.1),
+        (0.05, 0.05, 0.05, 0.05, 0.01, 0.2, 0.2, 0.05),
+        {"mode": 0.01, "engine": 0.005, "precision": 0.003, "system": 0.005, "model": 0.01,
+         "model_engine": 0.01, "system_engine": 0.005, "group": 0.03, "configuration": 0.015,
+         "trend": 0.003, "trend_mode": 0.005, "trend_engine": 0.003, "trend_group": 0.02,
+         "trend_configuration": 0.03},
+        0.01,
+    ),
+    "ttft": _Prior(
+        (0.7, 1.3, 0.9, 0.1, 3, 6, 1),
+        (0.3, 0.5, 0.3, 1, 1, 0.5, 1),
+        (0.2, 0.3, 0.2, 0.5, 0.7, 0.4, 1),
+        {"mode": 0.02, "engine": 0.02, "precision": 0.01, "system": 0.02, "model": 0.02,
+         "model_engine": 0.03, "system_engine": 0.02, "group": 0.08, "configuration": 0.04,
+         "trend": 0.02, "trend_mode": 0.02, "trend_engine": 0.02, "trend_group": 0.1,
+         "trend_configuration": 0.1},
+        0.04,
+    ),
+}  # fmt: skip
+#: Half the width of a 90 % band in standard deviations.
+_BAND = 1.645
+
+
+@dataclass
+class Correction:
+    """Weights of the parts and a Gaussian process of what they leave, learned in logarithms."""
+
+    target: str
+    train: list[tuple[ServingQuestion, Expected]]
+    values: np.ndarray
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        prior = _PRIORS[self.target]
+        modes = np.array([question.mode for question, _ in self.train], dtype=object)
+        for mode in (AGGREGATED, DISAGGREGATED):
+            chosen = [i for i in range(len(self.train)) if modes[i] == mode]
+            self.weights[mode] = _fit_weights(
+                prior, *_parts(self.target, [self.train[i] for i in chosen]), self.values[chosen]
+            )
+        self._left = self.values - self._means(self.train)
+        if self.train:
+            self._known = _Traits.of(self.train)
+            kernel = self._kernel(self._known, self._known)
+            noise = prior.noise * _outlier_weights(self._left, prior.noise)
+            kernel[np.diag_indices_from(kernel)] += noise
+            self._factor = np.linalg.cholesky(kernel)
+            half = np.linalg.solve(self._factor, self._left)
+            self._solved = np.linalg.solve(self._factor.T, half)
+
+    def predict(
+        self, asked: list[tuple[ServingQuestion, Expected]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return logarithms of milliseconds and their standard deviations."""
+        prior = _PRIORS[self.target]
+        means = self._means(asked)
+        own = sum(prior.variances.values()) + prior.noise
+        if not self.train:
+            return means, np.full(len(asked), math.sqrt(own + _UNLEARNED))
+        cross = self._kernel(self._known, _Traits.of(asked))
+        half = np.linalg.solve(self._factor, cross)
+        variance = np.maximum(own - (half**2).sum(0), prior.noise)
+        return means + cross.T @ self._solved, np.sqrt(variance)
+
+    def _means(self, asked: Sequence[tuple[ServingQuestion, Expected]]) -> np.ndarray:
+        parts, engines = _parts(self.target, asked)
+        out = np.zeros(len(asked))
+        for i, (question, _) in enumerate(asked):
+            out[i] = _weigh(parts[i : i + 1], engines[i : i + 1], self.weights[question.mode])[0]
+        return out
+
+    def _kernel(self, one: _Traits, two: _Traits) -> np.ndarray:
+        shares = _PRIORS[self.target].variances
+        same = {name: one.groups[name][:, None] == two.groups[name][None, :] for name in one.groups}
+        near = np.exp(-0.5 * _squares(one.all, two.all) / 4)
+        load = np.exp(-0.5 * _squares(one.load, two.load))
+        total = shares["trend"] * near
+        for name in ("mode", "engine", "precision", "system", "model", "model_engine",
+                     "system_engine", "group", "configuration"):  # fmt: skip
+            total += shares[name] * same[name]
+        total += near * (shares["trend_mode"] * same["mode"])
+        total += near * (shares["trend_engine"] * same["engine"])
+        total += load * (shares["trend_group"] * same["group"])
+        total += load * (shares["trend_configuration"] * same["configuration"])
+        return np.asarray(total)
+
+
+#: Without any measured server the prior of the weights counts too.
+_UNLEARNED = 0.05
+
+
+def _outlier_weights(left: np.ndarray, noise: float) -> np.ndarray:
+    """Return factors of the noise that keep few wrong rows from bending the rest."""
+    centre = np.median(left) if len(left) else 0.0
+    return np.asarray(1 + np.square((left - centre) / (8 * math.sqrt(noise))))
+
+
+@dataclass
+class _Traits:
+    """Groups and sizes that the process compares."""
+
+    groups: dict[str, np.ndarray]
+    load: np.ndarray
+    all: np.ndarray
+
+    @classmethod
+    def of(cls, asked: Sequence[tuple[ServingQuestion, Expected]]) -> _Traits:
+        names: dict[str, list[int]] = {}
+        load, rest = [], []
+        for question, expected in asked:
+            model, known = architecture_name(question.model), expected.traits["workers"]
+            keys: dict[str, Any] = {
+                "mode": (question.mode, known),
+                "engine": (question.engine, question.mode),
+                "precision": question.precision,
+                "system": (question.system, question.mode, known),
+                "model": (model, question.mode, known),
+                "model_engine": (model, question.engine, question.mode),
+                "system_engine": (question.system, question.engine, question.mode),
+                "group": (model, question.system, question.engine, question.precision,
+                          question.mode),
+                "configuration": question.configuration,
+            }  # fmt: skip
+            for name, key in keys.items():
+                digest = hashlib.md5(repr(key).encode(), usedforsecurity=False).digest()
+                names.setdefault(name, []).append(int.from_bytes(digest[:8], "big") >> 1)
+            load.append([
+                math.log(question.concurrency) / 1.5, math.log(question.prompt) / 1.5,
+                math.log(question.new) / 1.5, math.log(max(expected.gpus, 1)),
+            ])  # fmt: skip
+            share = expected.traits
+            rest.append([
+                math.log(max(expected.batch, 0.1)) / 1.5, share["experts"] / 0.25,
+                share["collectives"] / 0.25, share["rest"] / 0.25, share["attention"] / 0.25,
+                math.log(share["prompts"] + 0.01) / 1.5,
+            ])  # fmt: skip
+        sizes = np.asarray(load, float).reshape(len(asked), -1)
+        return cls(
+            {name: np.asarray(values) for name, values in names.items()},
+            sizes,
+            np.hstack([sizes, np.asarray(rest, float).reshape(len(asked), -1)]),
+        )
+
+
+def _squares(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    both = (one**2).sum(1)[:, None] + (two**2).sum(1)[None, :] - 2 * one @ two.T
+    return np.asarray(np.maximum(both, 0.0))
+
+
+def _parts(
+    target: str, asked: Sequence[tuple[ServingQuestion, Expected]]
+) -> tuple[np.ndarray, np.ndarray]:
+    names = _PARTS[target]
+    rows = [[getattr(expected, f"{target}_parts")[name] for name in names] for _, expected in asked]
+    engines = [
+        _ENGINES.index(question.engine) if question.engine in _ENGINES else len(_ENGINES)
+        for question, _ in asked
+    ]
+    return np.asarray(rows, float).reshape(len(asked), len(names)), np.asarray(engines, int)
+
+
+def _weigh(parts: np.ndarray, engines: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    count = parts.shape[1]
+    own = weights[count:].reshape(len(_ENGINES) + 1, count)[engines]
+    return np.asarray(np.log((parts * np.exp(weights[:count] + own)).sum(1)))
+
+
+def _fit_weights(
+    prior: _Prior, parts: np.ndarray, engines: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """Return log weights of the parts and of each engine's deviations, by robust Gauss-Newton."""
+    count, kinds = len(prior.weights), len(_ENGINES) + 1
+    start = np.concatenate([np.log(prior.weights), np.zeros(kinds * count)])
+    pull = np.concatenate(
+        [1 / np.square(prior.spread), np.tile(1 / np.square(prior.by_engine), kinds)]
+    )
+    weights = start.copy()
+    scale = 0.25
+    for _ in range(8 if len(values) else 0):
+        own = weights[count:].reshape(kinds, count)[engines]
+        weighed = parts * np.exp(weights[:count] + own)
+        total = weighed.sum(1)
+        left = values - np.log(total)
+        trust = 1 / (1 + np.square(left / (2 * scale))) / scale**2
+        slopes = np.zeros((len(values), len(start)))
+        slopes[:, :count] = weighed / total[:, None]
+        for kind in range(kinds):
+            rows = engines == kind
+            at = count * (1 + kind)
+            slopes[rows, at : at + count] = slopes[rows, :count]
+        curve = (slopes * trust[:, None]).T @ slopes + np.diag(pull)
+        slope = slopes.T @ (trust * left) - pull * (weights - start)
+        weights = weights + np.clip(np.linalg.solve(curve, slope), -1, 1)
+    return weights
+
+
+@dataclass
+class ServingPrediction:
+    """The answer to one question; times in milliseconds, with a 90 % band."""
+
+    question: ServingQuestion
+    expected: Expected
+    ttft: tuple[float, float, float]
+    tpot: tuple[float, float, float]
+    learned_from: int
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of all users, as many being in flight as a closed loop keeps."""
+        cycle = (self.ttft[1] + self.tpot[1] * (self.question.new - 1)) / 1e3
+        closed = self.question.concurrency * self.question.new / cycle
+        rate = self.question.rate
+        return closed if rate is None else min(closed, rate * self.question.new)
+
+    def to_dict(self) -> dict[str, Any]:
+        model, expected = self.question, self.expected
+        gpus = max(expected.gpus, 1)
+        per_user = model.prompt + model.new
+        most = int(expected.cache_tokens // per_user) if math.isfinite(
+            expected.cache_tokens) else None  # fmt: skip
+        return {
+            "model": model.model, "system": model.system, "framework": model.engine,
+            "precision": model.precision, "serving_mode": model.mode,
+            "tensor_parallel": model.layout.tp, "concurrency": model.concurrency,
+            "prompt_tokens": model.prompt, "new_tokens": model.new,
+            "ttft_ms": self.ttft[1], "ttft_low_ms": self.ttft[0], "ttft_high_ms": self.ttft[2],
+            "tpot_ms": self.tpot[1], "tpot_low_ms": self.tpot[0], "tpot_high_ms": self.tpot[2],
+            "output_tokens_s": self.tokens_per_second,
+            "output_tokens_s_per_gpu": self.tokens_per_second / gpus,
+            "gpus": gpus, "fits": expected.fits, "weights_gib": expected.weights_gib,
+            "cache_tokens": expected.cache_tokens, "largest_concurrency": most,
+            "batch_occupancy": expected.percentiles.get("occupancy"),
+            "basis": "measured servers" if self.learned_from else "operator tables",
+            "learned_from": self.learned_from, "notes": list(expected.notes),
+        }  # fmt: skip
+
+
+class ServingPredictor:
+    """Predictions from operator tables and the measured servers that correct them."""
+
+    def __init__(
+        self, times: ServingTimes, measured: Sequence[MeasuredServer], keep: Path | None = None
+    ) -> None:
+        self.times = times
+        usable = [one for one in measured if _is_described(one.question)]
+        expected = times.expect_all([one.question for one in usable], keep)
+        pairs = [(one.question, entry) for one, entry in zip(usable, expected, strict=True)]
+        self.count = len(pairs)
+        self._corrections = {
+            "ttft": Correction("ttft", pairs, np.log([one.ttft for one in usable])),
+            "tpot": Correction("tpot", pairs, np.log([one.tpot for one in usable])),
+        }
+
+    def predict(
+        self, questions: Sequence[ServingQuestion], keep: Path | None = None
+    ) -> list[ServingPrediction]:
+        expected = self.times.expect_all(questions, keep)
+        pairs = list(zip(questions, expected, strict=True))
+        bands = {}
+        for target, correction in self._corrections.items():
+            middle, deviation = correction.predict(pairs)
+            bands[target] = [
+                (math.exp(m - _BAND * d), math.exp(m), math.exp(m + _BAND * d))
+                for m, d in zip(middle, deviation, strict=True)
+            ]
+        return [
+            ServingPrediction(question, entry, ttft, tpot, self.count)
+            for question, entry, ttft, tpot in zip(
+                questions, expected, bands["ttft"], bands["tpot"], strict=True
+            )
+        ]
+
+
+def _is_described(question: ServingQuestion) -> bool:
+    try:
+        served_model(question.model, Path(question.config) if question.config else None)
+        system_of(question.system)
+    except UsageError:
+        return False
+    return True
+
+
+def measured_servers(database: Database) -> list[MeasuredServer]:
+    """Return the measured servers of a database."""
+    names, rows = database.query(
+        "SELECT model, device_name, runtime, precision, prompt_tokens, new_tokens,"
+        " CAST(options AS VARCHAR) AS options, CAST(conditions AS VARCHAR) AS conditions,"
+        " ttft_ms, tpot_ms"
+        " FROM benchmark_results WHERE ttft_ms > 0 AND tpot_ms > 0 AND status = 'ok'"
+        " AND json_extract_string(CAST(options AS JSON), '$.serving') IS NOT NULL"
+        " ORDER BY result_id"
+    )
+    return distinct(
+        [
+            measured_server(
+                dict(zip(names, row, strict=True))
+                | {"options": json.loads(str(row[6])), "conditions": json.loads(str(row[7]))}
+            )
+            for row in rows
+        ]
+    )
+
+
+def question_of_row(
+    model: str, system: str, engine: str, precision: str | None, prompt: int, new: int,
+    options: Mapping[str, Any], conditions: Mapping[str, Any],
+) -> ServingQuestion:  # fmt: skip
+    """Return the question that a measured server answers."""
+    mode = str(options["serving"])
+    part = "decode_" if mode == DISAGGREGATED else ""
+    layout = layout_of(options, part, system)
+    concurrency = options.get("concurrency")
+    if concurrency is None:
+        batch = options.get(f"{part}batch_size", 1)
+        concurrency = batch * (options.get("decode_num_workers") or 1 if part else layout.dp)
+    if mode != DISAGGREGATED and layout.dp == 1 and "attention_dp_size" not in options:
+        batch = options.get("batch_size", concurrency)
+        if concurrency > 1.01 * batch and layout.moe_ep > 1:
+            layout = replace(layout, tp=1, dp=layout.tp)
+    return ServingQuestion(
+        model, system, engine, precision or "bf16", prompt, new, float(concurrency), mode, layout,
+        layout_of(options, "prefill_", system) if part else Layout(),
+        options.get("decode_num_workers"), options.get("prefill_num_workers"),
+        str(conditions.get("gemm_quant_mode", "")), str(conditions.get("moe_quant_mode", "")),
+    )  # fmt: skip
+
+
+def layout_of(options: Mapping[str, Any], part: str, system: str) -> Layout:
+    """Return the layout that sizes of parallelism describe.
+
+    Some tables multiply tensor and expert parallelism of the same GPUs: 8 GPUs with both are
+    written as 64. A node of fewer GPUs than that tells which is meant.
+    """
+    tp, pp, dp, moe_tp, moe_ep = (
+        max(int(options.get(f"{part}{name}") or 1), 1)
+        for name in ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+    )
+    if moe_tp == moe_ep > 1 and moe_tp * moe_ep > system_of(system).node:
+        tp, dp, moe_tp = (1, moe_ep, 1) if dp > 1 else (moe_ep, dp, 1)
+    if tp == dp > 1 and moe_ep == tp * tp:
+        tp, moe_ep = 1, dp
+    return Layout(tp, pp, dp, moe_tp, moe_ep)
+
+
+def predict_servers(
+    questions: Sequence[ServingQuestion],
+    tables: Path,
+    database: Database | None,
+    files: Sequence[Path],
+    hear: Callable[[str], None] = lambda _: None,
+) -> list[ServingPrediction]:
+    """Return predictions, learned from the measured servers of a database and of files."""
+    measured = [] if database is None or not database.begun else measured_servers(database)
+    if files:
+        from accelbench.exchange.imports.reading import read_import
+
+        bodies = [body for file in files for body in read_import("aiconfigurator", file).bodies]
+        measured = distinct([*measured, *map(measured_server, bodies)])
+    times = ServingTimes(tables)
+    if measured:
+        hear(f"Deriving the times of {len(measured):,} measured servers …")
+    keep = default_folder() / "serving" / f"{_fingerprint(tables)}.json"
+    return ServingPredictor(times, measured, keep).predict(questions)
+
+
+def _fingerprint(tables: Path) -> str:
+    """Return a digest of the files of a folder by their names, sizes and times."""
+    files = sorted(tables.rglob("*")) if tables.is_dir() else []
+    facts = [
+        (str(file), stat.st_size, stat.st_mtime_ns)
+        for file in files
+        if file.is_file() and (stat := file.stat())
+    ]
+    return hashlib.sha256(repr([VERSION, facts]).encode()).hexdigest()[:24]
+
+
+def measured_server(row: Mapping[str, Any]) -> MeasuredServer:
+    """Return the measured server of a result."""
+    question = question_of_row(
+        str(row["model"]), str(row["device_name"]), str(row["runtime"]), row.get("precision"),
+        int(row["prompt_tokens"]), int(row["new_tokens"]), row["options"], row["conditions"],
+    )  # fmt: skip
+    return MeasuredServer(question, float(row["ttft_ms"]), float(row["tpot_ms"]))
+
+
+def distinct(servers: Sequence[MeasuredServer]) -> list[MeasuredServer]:
+    """Return each measurement once; files repeat some without the number of workers."""
+    found: dict[Any, MeasuredServer] = {}
+    for server in servers:
+        question = server.question
+        key = (
+            architecture_name(question.model),
+            question.system,
+            question.engine,
+            question.prompt,
+            question.new,
+            question.concurrency,
+            server.ttft,
+            server.tpot,
+        )
+        earlier = found.get(key)
+        if earlier is None or earlier.question.decode_workers is None:
+            found[key] = server
+    return list(found.values())
