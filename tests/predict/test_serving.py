@@ -14,14 +14,14 @@ from typer.testing import CliRunner
 from accelbench.core.errors import UsageError
 from accelbench.exchange.imports.reading import read_import
 from accelbench.predict.serving.models import (
-    Layout,
+    ServerLayout,
     architecture_name,
     cache_tokens,
     memory_bytes,
     model_of_config,
     served_model,
 )
-from accelbench.predict.serving.operators import Curve, OperatorTables, system_of
+from accelbench.predict.serving.operators import LatencyCurve, OperatorTables, system_of
 from accelbench.predict.serving.predictor import (
     MeasuredServer,
     ServingPredictor,
@@ -52,7 +52,7 @@ def question(tmp_path):
 
 
 def test_curves_interpolate_in_logarithms_and_grow_in_proportion():
-    curve = Curve.of([(1, 1.0), (100, 10.0)])
+    curve = LatencyCurve.of([(1, 1.0), (100, 10.0)])
     assert math.exp(curve.at(10)) == pytest.approx(math.sqrt(10))
     assert math.exp(curve.at(0.5)) == pytest.approx(1.0)
     assert math.exp(curve.at(1000)) == pytest.approx(100.0)
@@ -139,12 +139,12 @@ def test_a_config_describes_a_model(tmp_path):
 
 def test_memory_falls_with_gpus_and_bits():
     model, system = served_model("meta-llama/Llama-3.1-70B"), system_of("h100")
-    whole = memory_bytes(model, Layout(), "bfloat16", "")
+    whole = memory_bytes(model, ServerLayout(), "bfloat16", "")
     assert whole == pytest.approx(2 * 70.6e9, rel=0.01)
-    assert memory_bytes(model, Layout(tp=4), "bfloat16", "") == pytest.approx(whole / 4)
-    assert cache_tokens(model, Layout(), system, "bfloat16", "", 16) == 0
-    room = cache_tokens(model, Layout(tp=4), system, "fp8", "", 8)
-    assert room == pytest.approx(2 * cache_tokens(model, Layout(tp=4), system, "fp8", "", 16))
+    assert memory_bytes(model, ServerLayout(tp=4), "bfloat16", "") == pytest.approx(whole / 4)
+    assert cache_tokens(model, ServerLayout(), system, "bfloat16", "", 16) == 0
+    room = cache_tokens(model, ServerLayout(tp=4), system, "fp8", "", 8)
+    assert room == pytest.approx(2 * cache_tokens(model, ServerLayout(tp=4), system, "fp8", "", 16))
 
 
 def test_latent_caches_are_not_split():
@@ -155,11 +155,11 @@ def test_latent_caches_are_not_split():
 @pytest.mark.parametrize(
     ("sizes", "layout"),
     [
-        ((64, 1, 8, 8), Layout(8, 1, 1, 1, 8)),  # 8 GPUs, written as 64
-        ((1, 16, 4, 4), Layout(1, 1, 4, 1, 4)),
-        ((2, 2, 1, 4), Layout(1, 1, 2, 1, 2)),
-        ((4, 1, 2, 2), Layout(4, 1, 1, 2, 2)),
-        ((8, 1, 8, 1), Layout(8, 1, 1, 8, 1)),
+        ((64, 1, 8, 8), ServerLayout(8, 1, 1, 1, 8)),  # 8 GPUs, written as 64
+        ((1, 16, 4, 4), ServerLayout(1, 1, 4, 1, 4)),
+        ((2, 2, 1, 4), ServerLayout(1, 1, 2, 1, 2)),
+        ((4, 1, 2, 2), ServerLayout(4, 1, 1, 2, 2)),
+        ((8, 1, 8, 1), ServerLayout(8, 1, 1, 8, 1)),
     ],
 )
 def test_layouts_that_no_node_has_are_read_as_smaller_ones(sizes, layout):
@@ -254,7 +254,7 @@ def test_attention_copies_are_found_by_the_batch():
     options = {"serving": "agg", "tp_size": 4, "moe_ep_size": 4, "batch_size": 16,
                "concurrency": 64}  # fmt: skip
     row = question_of_row("a", "b200_sxm", "trtllm", "fp4", 1024, 1024, options, {})
-    assert row.layout == Layout(1, 1, 4, 1, 4)
+    assert row.layout == ServerLayout(1, 1, 4, 1, 4)
 
 
 def test_more_users_get_later_tokens_and_more_of_them(tables, question):
@@ -267,7 +267,7 @@ def test_more_users_get_later_tokens_and_more_of_them(tables, question):
 
 def test_two_gpus_share_the_weights_and_add_collectives(tables, question):
     times = ServingTimes(tables)
-    one, two = (times.expect(replace(question, layout=Layout(tp=n))) for n in (1, 2))
+    one, two = (times.expect(replace(question, layout=ServerLayout(tp=n))) for n in (1, 2))
     assert two.gpus == 2
     assert two.weights_gib == pytest.approx(one.weights_gib / 2)
     assert one.tpot_parts["collectives"] == 0 < two.tpot_parts["collectives"]

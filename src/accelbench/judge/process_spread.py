@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
+from typing import TYPE_CHECKING
 
 from accelbench.core.axes import AXES
 from accelbench.core.calibration import DeviceCalibration, ProbeFigure, ProbeKind
@@ -25,7 +26,9 @@ from accelbench.core.unusable_reasons import why_unusable
 from accelbench.core.vocabulary import MIB, Mode, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together
-from accelbench.fleet.node_probes import NodeProbes
+
+if TYPE_CHECKING:
+    from accelbench.fleet.node_probes import NodeProbes
 
 
 @dataclass(frozen=True)

@@ -282,7 +282,7 @@ def _predict_serving(
     """Predict TTFT, TPOT and throughput of servers, one answer for each combination."""
     from itertools import product
 
-    from accelbench.predict.serving.models import Layout
+    from accelbench.predict.serving.models import ServerLayout
     from accelbench.predict.serving.operators import system_of
     from accelbench.predict.serving.predictor import ServingQuestion, predict_servers
 
@@ -301,7 +301,7 @@ def _predict_serving(
             f"{ranks} GPUs are not divisible by --expert-parallel {server.experts}.",
             "Choose a divisor of tensor times data parallelism.",
         )
-    layout = Layout(
+    layout = ServerLayout(
         server.tensor, server.pipeline, server.data, ranks // server.experts, server.experts
     )
     ahead = server.prefill_tensor or server.tensor
@@ -309,7 +309,7 @@ def _predict_serving(
         ServingQuestion(
             model, system_of(system.removeprefix("cuda:")).name, engine.lower(), precision.lower(),
             prompt, new, float(count), "disagg" if split else "agg", layout,
-            Layout(ahead, 1, 1, ahead, 1) if split else Layout(),
+            ServerLayout(ahead, 1, 1, ahead, 1) if split else ServerLayout(),
             (server.decode_workers or 1) if split else None,
             (server.prefill_workers or 1) if split else None,
             rate=server.rate, config=str(server.config or ""),

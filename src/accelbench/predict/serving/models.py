@@ -86,7 +86,7 @@ class ServedModel:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ServerLayout:
     """How a server spreads a model over GPUs."""
 
     tp: int = 1
@@ -100,7 +100,7 @@ class Layout:
         return self.tp * self.pp * self.dp
 
 
-def memory_bytes(model: ServedModel, layout: Layout, gemm: str, moe: str) -> float:
+def memory_bytes(model: ServedModel, layout: ServerLayout, gemm: str, moe: str) -> float:
     """Return the weights on one GPU."""
     dense = (
         model.layers * model.attention_weights
@@ -121,7 +121,12 @@ _USABLE, _ACTIVATIONS = 0.95, 1.5 * 2.0**30
 
 
 def cache_tokens(
-    model: ServedModel, layout: Layout, system: ServingSystem, gemm: str, moe: str, kv_bits: float
+    model: ServedModel,
+    layout: ServerLayout,
+    system: ServingSystem,
+    gemm: str,
+    moe: str,
+    kv_bits: float,
 ) -> float:
     """Return the tokens that fit into the cache of one copy of attention; 0 if nothing fits."""
     room = system.memory_gib * 2.0**30 * _USABLE - _ACTIVATIONS

@@ -101,14 +101,14 @@ _ABSENT = {"window_size": "0", "backend": "''", "distribution": "''"}
 
 
 @dataclass
-class Curve:
+class LatencyCurve:
     """Latencies over one size, interpolated in logarithms and extended in proportion."""
 
     sizes: list[float]
     logs: list[float]
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[float, float]]) -> Curve:
+    def of(cls, pairs: Iterable[tuple[float, float]]) -> LatencyCurve:
         best: dict[float, list[float]] = {}
         for size, latency in pairs:
             if size > 0 and latency > 0:
@@ -130,19 +130,19 @@ class Curve:
 
 
 @dataclass
-class Surface:
+class LatencySurface:
     """Curves over a second size."""
 
     keys: list[float]
-    curves: list[Curve]
+    curves: list[LatencyCurve]
 
     @classmethod
-    def of(cls, triples: Iterable[tuple[float, float, float]]) -> Surface:
+    def of(cls, triples: Iterable[tuple[float, float, float]]) -> LatencySurface:
         rows: dict[float, list[tuple[float, float]]] = {}
         for key, size, latency in triples:
             rows.setdefault(key, []).append((size, latency))
         keys = sorted(key for key in rows if len(rows[key]) > 1)
-        return cls([math.log(key) for key in keys], [Curve.of(rows[key]) for key in keys])
+        return cls([math.log(key) for key in keys], [LatencyCurve.of(rows[key]) for key in keys])
 
     def at(self, key: float, size: float) -> float:
         x, keys = math.log(key), self.keys
@@ -156,6 +156,7 @@ class Surface:
         return low + share * (high - low)
 
 
+_Grid = Mapping[tuple[float, float], LatencyCurve]
 #: More GPUs of expert parallelism than this replicate busy experts.
 _WIDE = 8
 _ENGINES = ("trtllm", "sglang", "vllm")
@@ -205,7 +206,9 @@ class OperatorTables:
         return [(self._corners_of(n, k, grid), factor) for grid in self._gemm_grids(known)]
 
     @staticmethod
-    def _corners_of(n: float, k: float, grid: Mapping[tuple[float, float], Curve]) -> list[Any]:
+    def _corners_of(
+        n: float, k: float, grid: Mapping[tuple[float, float], LatencyCurve]
+    ) -> list[Any]:
         ns, ks = sorted({a for a, _ in grid}), sorted({b for _, b in grid})
         corners = []
         for edge_n, weight_n in _edges(ns, n):
@@ -222,7 +225,7 @@ class OperatorTables:
                 corners.append((weight_n * weight_k, curve, shift))
         return corners
 
-    def _gemm_grids(self, dtype: str) -> list[dict[tuple[float, float], Curve]]:
+    def _gemm_grids(self, dtype: str) -> list[_Grid]:
         key = ("gemm grids", dtype)
         if key not in self._cached:
             grids: dict[str, dict[tuple[float, float], list[tuple[float, float]]]] = {}
@@ -232,7 +235,8 @@ class OperatorTables:
                 ):
                     grids.setdefault(engine, {}).setdefault((n, k), []).append((m, latency))
             self._cached[key] = [
-                {pair: Curve.of(found) for pair, found in grid.items()} for grid in grids.values()
+                {pair: LatencyCurve.of(found) for pair, found in grid.items()}
+                for grid in grids.values()
             ]
         return self._cached[key]  # type: ignore[no-any-return]
 
@@ -284,7 +288,7 @@ class OperatorTables:
         window: float,
         dtype: str,
         size: str,
-    ) -> tuple[Surface, float]:
+    ) -> tuple[LatencySurface, float]:
         key = (table, heads, kv_heads, head_dim, window, dtype)
         if key not in self._cached:
             shapes: dict[Any, list[Any]] = self._attention_shapes(table, dtype, size)
@@ -305,7 +309,7 @@ class OperatorTables:
                     (kv_heads * head_dim / (nearest[1] * nearest[2]))
                     * (heads * head_dim / (nearest[0] * nearest[2]))
                 )
-            self._cached[key] = (Surface.of(shapes[nearest]), ratio)
+            self._cached[key] = (LatencySurface.of(shapes[nearest]), ratio)
         return self._cached[key]  # type: ignore[no-any-return]
 
     def _attention_shapes(self, table: str, dtype: str, size: str) -> dict[Any, list[Any]]:
@@ -357,7 +361,7 @@ class OperatorTables:
         tp: float,
         ep: float,
         dtype: str,
-    ) -> tuple[Curve, float, float]:
+    ) -> tuple[LatencyCurve, float, float]:
         # Engines choose between the forms of 8 bits themselves: the measured shape decides.
         names = [dtype, *(_NEAREST_TYPE.get(dtype, ()) if "fp8" in dtype else ())]
         known = [name for name in names if name in self._dtypes("moe")]
@@ -384,7 +388,7 @@ class OperatorTables:
         work = (hidden * inter / tp * experts / ep) / (h * i / t * e / p)
         density = (topk / experts) / (top / e)
         bits = bits_of_dtype(dtype) / bits_of_dtype(name)
-        return Curve.of(shapes[nearest]), density, bits * work
+        return LatencyCurve.of(shapes[nearest]), density, bits * work
 
     def _moe_shapes(self, dtype: str) -> dict[Any, list[Any]]:
         key = ("moe shapes", dtype)
@@ -430,7 +434,7 @@ class OperatorTables:
                 table, f"num_gpus, {size}, latency", more=where
             ):
                 rows.setdefault(number, []).append((message, latency))
-            self._cached[key] = {number: Curve.of(pairs) for number, pairs in rows.items()}
+            self._cached[key] = {number: LatencyCurve.of(pairs) for number, pairs in rows.items()}
         curves = self._cached[key]
         number = min(curves, key=lambda known: abs(math.log(known / gpus)))
         value = math.exp(curves[number].at(max(moved, 1)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from accelbench.core.errors import UsageError
 from accelbench.predict.serving.models import (
-    Layout,
+    ServerLayout,
     architecture_name,
     cache_tokens,
     memory_bytes,
@@ -45,8 +45,10 @@ class ServingQuestion:
     new: int
     concurrency: float
     mode: str = AGGREGATED
-    layout: Layout = field(default_factory=Layout)  # that decodes, if the server is disaggregated
-    prefill_layout: Layout = field(default_factory=Layout)
+    layout: ServerLayout = field(
+        default_factory=ServerLayout
+    )  # that decodes, if the server is disaggregated
+    prefill_layout: ServerLayout = field(default_factory=ServerLayout)
     decode_workers: int | None = None
     prefill_workers: int | None = None
     gemm: str = ""  # types of products and experts as the tables name them; "" by precision
@@ -119,7 +121,7 @@ class ServingTimes:
         self._steps: dict[Any, StepTimes] = {}
         self._kept: dict[str, Any] | None = None
 
-    def steps(self, question: ServingQuestion, layout: Layout) -> StepTimes:
+    def steps(self, question: ServingQuestion, layout: ServerLayout) -> StepTimes:
         key = (question.system, question.engine)
         if key not in self._tables:
             self._tables[key] = OperatorTables(self.tables, *key)
@@ -208,25 +210,25 @@ class ServingTimes:
             workers = question.decode_workers
         before = question.prefill_workers or max(1, round(users / 512))
         if ahead.tp > 8:
-            ahead = Layout(1, 1, ahead.tp, 1, ahead.tp)
+            ahead = ServerLayout(1, 1, ahead.tp, 1, ahead.tp)
         return self._of_workers(question, ahead, layout, workers, before, notes)
 
     def _expect_pool(self, question: ServingQuestion) -> Expected:
         """Derive the times of GPUs of which only the number is known."""
         gpus = question.layout.tp
         layout, workers = self._best(question, max(int(gpus * 0.67), 1), question.concurrency, 8)
-        ahead = Layout(1, 1, 4, 1, 4)
+        ahead = ServerLayout(1, 1, 4, 1, 4)
         notes = [f"the layout of {gpus} GPUs is not known and assumed"]
         before = max(1, round(gpus * 0.33 / 4))
         return self._of_workers(question, ahead, layout, workers, before, notes)
 
     def _best(
         self, question: ServingQuestion, gpus: int, users: float, widest: int = 0
-    ) -> tuple[Layout, int]:
+    ) -> tuple[ServerLayout, int]:
         """Return the fastest layout of GPUs, and how many workers of it there are."""
-        choices = [(Layout(1, 1, gpus, 1, gpus), 1)]
+        choices = [(ServerLayout(1, 1, gpus, 1, gpus), 1)]
         choices += [
-            (Layout(tp, 1, 1, 1, tp), max(gpus // tp, 1) if widest else 1)
+            (ServerLayout(tp, 1, 1, 1, tp), max(gpus // tp, 1) if widest else 1)
             for tp in (1, 4, 8, 16)
             if tp <= gpus and (not widest or tp <= widest)
         ]
@@ -239,8 +241,8 @@ class ServingTimes:
         )
 
     def _of_workers(
-        self, question: ServingQuestion, ahead: Layout, layout: Layout, workers: int, before: int,
-        notes: list[str],
+        self, question: ServingQuestion, ahead: ServerLayout, layout: ServerLayout, workers: int,
+        before: int, notes: list[str],
     ) -> Expected:  # fmt: skip
         steps = self.steps(question, layout)
         users = max(question.concurrency / workers, 1.0)
@@ -263,7 +265,7 @@ class ServingTimes:
         return expected
 
     def _describe(
-        self, question: ServingQuestion, layout: Layout, steps: StepTimes, users: float,
+        self, question: ServingQuestion, layout: ServerLayout, steps: StepTimes, users: float,
         tpot: float, room: float,
     ) -> Expected:  # fmt: skip
         model = steps.model
@@ -299,7 +301,7 @@ class ServingTimes:
                if steps.tables.is_scaled else []),
         )  # fmt: skip
 
-    def _room(self, question: ServingQuestion, layout: Layout) -> float:
+    def _room(self, question: ServingQuestion, layout: ServerLayout) -> float:
         steps = self.steps(question, layout)
         return cache_tokens(
             steps.model, layout, steps.tables.system, *question.types, kv_bits=KV_BITS
@@ -628,7 +630,7 @@ def measured_servers(database: Database) -> list[MeasuredServer]:
         "SELECT model, device_name, runtime, precision, prompt_tokens, new_tokens,"
         " CAST(options AS VARCHAR) AS options, CAST(conditions AS VARCHAR) AS conditions,"
         " ttft_ms, tpot_ms"
-        " FROM benchmark_results WHERE ttft_ms > 0 AND tpot_ms > 0 AND status = 'ok'"
+        " FROM benchmark_results WHERE ttft_ms > 0 AND tpot_ms > 0"
         " AND json_extract_string(CAST(options AS JSON), '$.serving') IS NOT NULL"
         " ORDER BY result_id"
     )
@@ -661,13 +663,13 @@ def question_of_row(
             layout = replace(layout, tp=1, dp=layout.tp)
     return ServingQuestion(
         model, system, engine, precision or "bf16", prompt, new, float(concurrency), mode, layout,
-        layout_of(options, "prefill_", system) if part else Layout(),
+        layout_of(options, "prefill_", system) if part else ServerLayout(),
         options.get("decode_num_workers"), options.get("prefill_num_workers"),
         str(conditions.get("gemm_quant_mode", "")), str(conditions.get("moe_quant_mode", "")),
     )  # fmt: skip
 
 
-def layout_of(options: Mapping[str, Any], part: str, system: str) -> Layout:
+def layout_of(options: Mapping[str, Any], part: str, system: str) -> ServerLayout:
     """Return the layout that sizes of parallelism describe.
 
     Some tables multiply tensor and expert parallelism of the same GPUs: 8 GPUs with both are
@@ -681,7 +683,7 @@ def layout_of(options: Mapping[str, Any], part: str, system: str) -> Layout:
         tp, dp, moe_tp = (1, moe_ep, 1) if dp > 1 else (moe_ep, dp, 1)
     if tp == dp > 1 and moe_ep == tp * tp:
         tp, moe_ep = 1, dp
-    return Layout(tp, pp, dp, moe_tp, moe_ep)
+    return ServerLayout(tp, pp, dp, moe_tp, moe_ep)
 
 
 def predict_servers(

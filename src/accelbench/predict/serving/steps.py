@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from accelbench.predict.serving.models import Layout, ServedModel
+from accelbench.predict.serving.models import ServedModel, ServerLayout
 from accelbench.predict.serving.operators import OperatorTables
 
 #: Priors of what no operator table contains: kernels between operators of a layer, and the work of
@@ -22,7 +22,7 @@ class StepTimes:
 
     tables: OperatorTables
     model: ServedModel
-    layout: Layout
+    layout: ServerLayout
     gemm: str
     moe: str
     kv_bits: float
