@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -208,7 +209,7 @@ class ServingTimes:
                 layout, _ = self._best(question, layout.tp, users / workers)
         else:
             workers = question.decode_workers
-        before = question.prefill_workers or max(1, round(users / 512))
+        before = question.prefill_workers or 0
         if ahead.tp > 8:
             ahead = ServerLayout(1, 1, ahead.tp, 1, ahead.tp)
         return self._of_workers(question, ahead, layout, workers, before, notes)
@@ -219,8 +220,7 @@ class ServingTimes:
         layout, workers = self._best(question, max(int(gpus * 0.67), 1), question.concurrency, 8)
         ahead = ServerLayout(1, 1, 4, 1, 4)
         notes = [f"the layout of {gpus} GPUs is not known and assumed"]
-        before = max(1, round(gpus * 0.33 / 4))
-        return self._of_workers(question, ahead, layout, workers, before, notes)
+        return self._of_workers(question, ahead, layout, workers, 0, notes)
 
     def _best(
         self, question: ServingQuestion, gpus: int, users: float, widest: int = 0
@@ -250,11 +250,20 @@ class ServingTimes:
         decode = steps.step(0, 0, users, context) * 1e3
         room = self._room(question, layout) * layout.dp
         expected = self._describe(question, layout, steps, users, decode, room)
-        prefill = self.steps(question, ahead).step(question.prompt, 1, 0, 0) * 1e3
+        steps_ahead = self.steps(question, ahead)
+        prefill = steps_ahead.step(question.prompt, 1, 0, 0) * 1e3
+        # Workers that are busy read several prompts in a step.
+        together = max(_STEP_TOKENS * ahead.dp // question.prompt, 1)
+        full = steps_ahead.step(together * question.prompt, together, 0, 0) * 1e3 / together
+        # Unknown numbers of workers are taken as those that are busy four fifths of the time.
+        before = before or math.ceil(
+            question.concurrency * min(prefill, full) / (0.8 * decode * question.new)
+        )
+        service = min(prefill, full) / before
         expected.ttft_parts |= {
             "prefill": prefill,
-            "burst": 0.05 * question.concurrency / before * prefill,
-            "queue": 0.0,
+            "burst": 0.05 * question.concurrency * service,
+            "queue": _closed_wait(question.concurrency, service, decode * question.new),
             "transfer": 200.0,
         }
         expected.gpus = layout.gpus * workers + ahead.gpus * before
@@ -308,6 +317,15 @@ class ServingTimes:
         )
 
 
+def _closed_wait(users: float, service: float, think: float) -> float:
+    """Return the mean wait for a server of users who return after a time, by mean values."""
+    queued = response = 0.0
+    for count in range(1, round(users) + 1):
+        response = service * (1 + queued)
+        queued = count * response / (response + think)
+    return max(response - service, 0.0)
+
+
 #: Engines read prompts in pieces of about so many tokens.
 _STEP_TOKENS = 8192
 
@@ -336,7 +354,7 @@ class _Prior:
     spread: Sequence[float]
     by_engine: Sequence[float]
     variances: Mapping[str, float]
-    noise: float
+    noise: Mapping[str, float]  # by mode
 
 
 _PRIORS = {
@@ -348,17 +366,17 @@ _PRIORS = {
          "model_engine": 0.01, "system_engine": 0.005, "group": 0.03, "configuration": 0.015,
          "trend": 0.003, "trend_mode": 0.005, "trend_engine": 0.003, "trend_group": 0.02,
          "trend_configuration": 0.03},
-        0.01,
+        {AGGREGATED: 0.01, DISAGGREGATED: 0.03},
     ),
     "ttft": _Prior(
         (0.7, 1.3, 0.9, 0.1, 3, 6, 1),
         (0.3, 0.5, 0.3, 1, 1, 0.5, 1),
         (0.2, 0.3, 0.2, 0.5, 0.7, 0.4, 1),
-        {"mode": 0.02, "engine": 0.02, "precision": 0.01, "system": 0.02, "model": 0.02,
-         "model_engine": 0.03, "system_engine": 0.02, "group": 0.08, "configuration": 0.04,
-         "trend": 0.02, "trend_mode": 0.02, "trend_engine": 0.02, "trend_group": 0.1,
+        {"mode": 0.02, "engine": 0.006, "precision": 0.01, "system": 0.006, "model": 0.006,
+         "model_engine": 0.01, "system_engine": 0.006, "group": 0.25, "configuration": 0.04,
+         "trend": 0.006, "trend_mode": 0.006, "trend_engine": 0.006, "trend_group": 0.1,
          "trend_configuration": 0.1},
-        0.04,
+        {AGGREGATED: 0.04, DISAGGREGATED: 0.1},
     ),
 }  # fmt: skip
 #: Half the width of a 90 % band in standard deviations.
@@ -379,38 +397,44 @@ class Correction:
         modes = np.array([question.mode for question, _ in self.train], dtype=object)
         for mode in (AGGREGATED, DISAGGREGATED):
             chosen = [i for i in range(len(self.train)) if modes[i] == mode]
+            pairs = [self.train[i] for i in chosen]
             self.weights[mode] = _fit_weights(
-                prior, *_parts(self.target, [self.train[i] for i in chosen]), self.values[chosen]
+                prior, *_parts(self.target, pairs), self.values[chosen], _shares(pairs)
             )
         self._left = self.values - self._means(self.train)
-        if self.train:
-            self._known = _Traits.of(self.train)
-            kernel = self._kernel(self._known, self._known)
-            noise = prior.noise * _outlier_weights(self._left, prior.noise)
-            kernel[np.diag_indices_from(kernel)] += noise
-            self._factor = np.linalg.cholesky(kernel)
-            half = np.linalg.solve(self._factor, self._left)
-            self._solved = np.linalg.solve(self._factor.T, half)
+        self._known = _Traits.of(self.train) if self.train else None
 
     def predict(
         self, asked: list[tuple[ServingQuestion, Expected]]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return logarithms of milliseconds and their standard deviations."""
-        prior = _PRIORS[self.target]
-        means = self._means(asked)
-        own = sum(prior.variances.values()) + prior.noise
-        if not self.train:
-            return means, np.full(len(asked), math.sqrt(own + _UNLEARNED))
+        means, noise = self._means(asked), self._noise(asked)
+        own = sum(_PRIORS[self.target].variances.values()) + noise
+        if self._known is None:
+            return means, np.sqrt(own + _UNLEARNED)
         cross = self._kernel(self._known, _Traits.of(asked))
-        half = np.linalg.solve(self._factor, cross)
-        variance = np.maximum(own - (half**2).sum(0), prior.noise)
-        return means + cross.T @ self._solved, np.sqrt(variance)
+        # Rows that hardly resemble the questions change nothing but the time.
+        rows = np.sort(np.argsort(-cross.max(1), kind="stable")[:_MOST_COMPARED])
+        known, left, cross = self._known.at(rows), self._left[rows], cross[rows]
+        kernel = self._kernel(known, known)
+        noise_of_rows = self._noise([self.train[row] for row in rows])
+        kernel[np.diag_indices_from(kernel)] += _outlier_noise(left, noise_of_rows)
+        factor = np.linalg.cholesky(kernel)
+        half = np.linalg.solve(factor, np.column_stack([left, cross]))
+        variance = np.maximum(own - (half[:, 1:] ** 2).sum(0), noise)
+        return means + half[:, 1:].T @ half[:, 0], np.sqrt(variance)
+
+    def _noise(self, asked: Sequence[tuple[ServingQuestion, Expected]]) -> np.ndarray:
+        noise = _PRIORS[self.target].noise
+        return np.array([noise[question.mode] for question, _ in asked])
 
     def _means(self, asked: Sequence[tuple[ServingQuestion, Expected]]) -> np.ndarray:
         parts, engines = _parts(self.target, asked)
+        modes = np.array([question.mode for question, _ in asked], dtype=object)
         out = np.zeros(len(asked))
-        for i, (question, _) in enumerate(asked):
-            out[i] = _weigh(parts[i : i + 1], engines[i : i + 1], self.weights[question.mode])[0]
+        for mode, weights in self.weights.items():
+            rows = modes == mode
+            out[rows] = _weigh(parts[rows], engines[rows], weights)
         return out
 
     def _kernel(self, one: _Traits, two: _Traits) -> np.ndarray:
@@ -419,8 +443,7 @@ class Correction:
         near = np.exp(-0.5 * _squares(one.all, two.all) / 4)
         load = np.exp(-0.5 * _squares(one.load, two.load))
         total = shares["trend"] * near
-        for name in ("mode", "engine", "precision", "system", "model", "model_engine",
-                     "system_engine", "group", "configuration"):  # fmt: skip
+        for name in _GROUPS:
             total += shares[name] * same[name]
         total += near * (shares["trend_mode"] * same["mode"])
         total += near * (shares["trend_engine"] * same["engine"])
@@ -429,14 +452,19 @@ class Correction:
         return np.asarray(total)
 
 
+#: Measured servers that a question is compared with; 1,000 take 0.2 s.
+_MOST_COMPARED = 1000
 #: Without any measured server the prior of the weights counts too.
 _UNLEARNED = 0.05
 
 
-def _outlier_weights(left: np.ndarray, noise: float) -> np.ndarray:
-    """Return factors of the noise that keep few wrong rows from bending the rest."""
-    centre = np.median(left) if len(left) else 0.0
-    return np.asarray(1 + np.square((left - centre) / (8 * math.sqrt(noise))))
+def _outlier_noise(left: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return noise that keeps few wrong rows from bending the rest."""
+    return np.asarray(noise * (1 + np.square(left - np.median(left)) / (64 * noise)))
+
+
+_GROUPS = ("mode", "engine", "precision", "system", "model", "model_engine", "system_engine",
+           "group", "configuration")  # fmt: skip
 
 
 @dataclass
@@ -446,6 +474,10 @@ class _Traits:
     groups: dict[str, np.ndarray]
     load: np.ndarray
     all: np.ndarray
+
+    def at(self, rows: np.ndarray) -> _Traits:
+        groups = {name: values[rows] for name, values in self.groups.items()}
+        return _Traits(groups, self.load[rows], self.all[rows])
 
     @classmethod
     def of(cls, asked: Sequence[tuple[ServingQuestion, Expected]]) -> _Traits:
@@ -480,7 +512,7 @@ class _Traits:
             ])  # fmt: skip
         sizes = np.asarray(load, float).reshape(len(asked), -1)
         return cls(
-            {name: np.asarray(values) for name, values in names.items()},
+            {name: np.asarray(names.get(name, []), dtype=np.int64) for name in _GROUPS},
             sizes,
             np.hstack([sizes, np.asarray(rest, float).reshape(len(asked), -1)]),
         )
@@ -509,8 +541,26 @@ def _weigh(parts: np.ndarray, engines: np.ndarray, weights: np.ndarray) -> np.nd
     return np.asarray(np.log((parts * np.exp(weights[:count] + own)).sum(1)))
 
 
+def _shares(pairs: Sequence[tuple[ServingQuestion, Expected]]) -> np.ndarray:
+    """Return weights of rows that keep groups of many rows from deciding alone."""
+    groups = [
+        (question.model, question.system, question.engine, question.precision)
+        for question, _ in pairs
+    ]
+    counts = Counter(groups)
+    return np.array([_FULL_GROUP / max(counts[group], _FULL_GROUP) for group in groups])
+
+
+#: Rows of a group that count in full.
+_FULL_GROUP = 10
+
+
 def _fit_weights(
-    prior: _Prior, parts: np.ndarray, engines: np.ndarray, values: np.ndarray
+    prior: _Prior,
+    parts: np.ndarray,
+    engines: np.ndarray,
+    values: np.ndarray,
+    shares: np.ndarray,
 ) -> np.ndarray:
     """Return log weights of the parts and of each engine's deviations, by robust Gauss-Newton."""
     count, kinds = len(prior.weights), len(_ENGINES) + 1
@@ -525,7 +575,7 @@ def _fit_weights(
         weighed = parts * np.exp(weights[:count] + own)
         total = weighed.sum(1)
         left = values - np.log(total)
-        trust = 1 / (1 + np.square(left / (2 * scale))) / scale**2
+        trust = shares / (1 + np.square(left / (2 * scale))) / scale**2
         slopes = np.zeros((len(values), len(start)))
         slopes[:, :count] = weighed / total[:, None]
         for kind in range(kinds):
