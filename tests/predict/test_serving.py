@@ -102,6 +102,7 @@ def test_a_table_without_a_column_is_refused(tables):
 
 
 def test_unknown_gpus_are_refused():
+    assert system_of("AMD MI300X").name == "mi300x"
     assert system_of("NVIDIA H200").name == system_of("h200_sxm").name == "h200_sxm"
     with pytest.raises(UsageError):
         system_of("abacus")
@@ -117,6 +118,12 @@ def test_unknown_gpus_are_refused():
         ("deepseek-ai/DeepSeek-R1", 671.0), ("Qwen/Qwen3-235B-A22B-FP8", 235.0),
         ("openai/gpt-oss-120b", 116.8), ("MiniMaxAI/MiniMax-M2.5", 229.0),
         ("mistralai/Mixtral-8x7B-Instruct-v0.1", 46.7),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 108.0),
+        ("meta-llama/Llama-4-Maverick-17B-128E-Instruct", 400.0),
+        ("mistralai/Mistral-Large-Instruct", 122.6), ("microsoft/phi-4", 14.7),
+        ("Qwen/Qwen3-32B-FP8", 32.8), ("zai-org/GLM-4.5", 355.0), ("zai-org/GLM-5-FP8", 744.0),
+        ("moonshotai/Kimi-K2.5", 1026.0), ("Qwen/Qwen3-30B-A3B", 30.5),
+        ("zai-org/GLM-4.5-Air", 106.0), ("Qwen/Qwen3-Coder-480B-A35B-Instruct", 480.0),
     ],
 )  # fmt: skip
 def test_architectures_have_the_published_number_of_weights(name, billions):
@@ -124,7 +131,7 @@ def test_architectures_have_the_published_number_of_weights(name, billions):
 
 
 def test_near_twins_are_one_architecture():
-    names = ("deepseek-ai/DeepSeek-R1", "nvidia/DeepSeek-R1-NVFP4", "deepseek-ai/DeepSeek-V3")
+    names = ("deepseek-ai/DeepSeek-R1-0528", "nvidia/DeepSeek-R1-0528-FP4-v2", "DeepSeek-V3")
     assert len({architecture_name(name) for name in names}) == 1
 
 

@@ -38,12 +38,13 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
         found = _CONCURRENCY.search(line.text_if("silicon_data_source") or "")
         if found:
             options["concurrency"] = int(found[1])
+        system = line.text("system")
         columns = {
             "model": line.text("model_path"),
             "family": Family.TEXT_GENERATION.value,
             "architecture": Architecture.DECODER_ONLY.value,
-            "hardware": "cuda",
-            "device_name": line.text("system"),
+            "hardware": "rocm" if system.startswith("mi") else "cuda",
+            "device_name": system,
             "runtime": line.text("backend"),
             "precision": line.text_if("precision"),
             "scenario": "closed_loop",

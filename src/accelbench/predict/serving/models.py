@@ -185,6 +185,12 @@ _KNOWN = (
          window=128, window_layers=18, dense_attention_bits=16),
     _moe("openai/gpt-oss-20b", 2880, 24, 64, 8, 64, 2880, 201088, 32, 4, 2880,
          window=128, window_layers=12, dense_attention_bits=16),
+    _moe("meta-llama/Llama-4-Scout-17B-16E", 5120, 48, 40, 8, 128, 16384, 202048, 16, 1, 8192,
+         shared_inter=8192),
+    _moe("meta-llama/Llama-4-Maverick-17B-128E", 5120, 48, 40, 8, 128, 16384, 202048, 128, 1,
+         8192, shared_inter=8192, dense_layers=24),
+    _dense("mistralai/Mistral-Large", 12288, 88, 96, 8, 128, 28672, 32768),
+    _dense("microsoft/phi-4", 5120, 40, 40, 10, 128, 17920, 100352),
     _moe("mistralai/Mixtral-8x7B", 4096, 32, 32, 8, 128, 14336, 32000, 8, 2, 14336),
     _moe("mistralai/Mixtral-8x22B", 6144, 56, 48, 8, 128, 16384, 32768, 8, 2, 16384),
     _moe("zai-org/GLM-4.5", 5120, 92, 96, 8, 128, 12288, 151552, 160, 8, 1536,
@@ -199,24 +205,30 @@ _KNOWN = (
          shared_inter=2048, dense_layers=1, q_lora=1536, kv_lora=512, rope_dim=64, v_dim=128),
 )  # fmt: skip
 
-#: Names of the same architecture.
+#: Names of the same architecture, as patterns.
 _SAME = {
-    "deepseek-r1": "deepseek-v3", "deepseek-v3.1": "deepseek-v3", "minimax-m2.5": "minimax-m2",
-    "minimax-m2.1": "minimax-m2", "kimi-k2.5": "kimi-k2", "llama-3.3-70b": "llama-3.1-70b",
-    "llama-3-70b": "llama-3.1-70b", "llama-3-8b": "llama-3.1-8b", "glm-5.1": "glm-5",
-    "glm-4.6": "glm-4.5", "glm-4.7": "glm-4.5", "qwen3-next": "qwen3-next-80b-a3b",
-}  # fmt: skip
+    r"deepseek-(r1|v3|v3\.1)(-zero|-terminus)?": "deepseek-v3",
+    r"deepseek-v3\.2(-exp|-speciale)?": "deepseek-v3.2",
+    r"minimax-m2(\.\d)?": "minimax-m2",
+    r"kimi-k2(\.\d)?": "kimi-k2",
+    r"glm-5(\.\d)?": "glm-5",
+    r"glm-4\.[567]": "glm-4.5",
+    r"(meta-)?llama-3(\.\d)?-70b": "llama-3.1-70b",
+    r"(meta-)?llama-3(\.1)?-8b": "llama-3.1-8b",
+    r"(meta-)?llama-3\.1-405b": "llama-3.1-405b",
+    r"qwen3-next(-80b-a3b)?": "qwen3-next-80b-a3b",
+}
+_SUFFIXES = re.compile(
+    r"-(instruct|chat|base|hf|it|thinking|\d{4}|\d+e|v0\.\d|fp4-v\d|nvfp4-v\d|fp8|nvfp4|fp4|mxfp4"
+    r"|awq|gptq|int4|int8|bf16|w4a16|quantized.*|dynamic|kv)(?=-|$)"
+)
 
 
 def architecture_name(name: str) -> str:
     """Return the bare name of an architecture; near twins have the same."""
-    bare = name.lower().rsplit("/", 1)[-1]
-    bare = re.sub(r"^meta-", "", bare)
-    bare = re.sub(
-        r"-(instruct|chat|base|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|int8|bf16|hf|thinking|\d{4}"
-        r"|quantized.*|dynamic|kv|it|v0[.]\d)(?=-|$)", "", bare
-    )  # fmt: skip
-    return _SAME.get(bare, bare)
+    bare = _SUFFIXES.sub("", name.lower().rstrip("/").rsplit("/", 1)[-1])
+    same = (known for form, known in _SAME.items() if re.fullmatch(form, bare))
+    return next(same, bare)
 
 
 def served_model(name: str, config: Path | None = None) -> ServedModel:

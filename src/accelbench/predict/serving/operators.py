@@ -38,7 +38,7 @@ class ServingSystem:
         return self.fp4 if bits <= 4.5 else self.fp8 if bits <= 8.5 else self.half
 
 
-_SHEET = "NVIDIA datasheet, dense rates"
+_SHEET, _AMD = "NVIDIA datasheet, dense rates", "AMD data sheet, dense rates"
 _SYSTEMS = {
     system.name: system
     for system in (
@@ -50,18 +50,23 @@ _SYSTEMS = {
         ServingSystem("b300_sxm", 2.25, 4.5, 13.5, 8.0, 270, 1.8, 8, _SHEET),
         ServingSystem("gb200", 2.5, 5.0, 10.0, 8.0, 186, 1.8, 72, _SHEET),
         ServingSystem("gb300", 2.5, 5.0, 15.0, 8.0, 279, 1.8, 72, _SHEET),
+        ServingSystem("mi300x", 1.307, 2.615, 2.615, 5.3, 192, 0.896, 8, _AMD),
+        ServingSystem("mi325x", 1.307, 2.615, 2.615, 6.0, 256, 0.896, 8, _AMD),
+        ServingSystem("mi355x", 2.5, 5.0, 10.0, 8.0, 288, 1.075, 8, _AMD),
     )
 }
 
 
 def system_of(name: str) -> ServingSystem:
     """Return the system of a name such as h200, "NVIDIA H200" or h200_sxm."""
-    word = re.sub(r"[^a-z0-9]+", "_", name.lower().replace("nvidia", "")).strip("_")
+    word = re.sub(r"[^a-z0-9]+", "_", name.lower().replace("nvidia", "").replace("amd", "")).strip(
+        "_"
+    )
     word = re.sub(r"_(sxm\d?|nvl\d*|hgx|\d+gb|hbm3e?)\b", "", word).removesuffix("_sxm")
     for known in _SYSTEMS.values():
         if word in (known.name, known.name.removesuffix("_sxm")):
             return known
-    facts = facts_of(name)
+    facts = facts_of(name) or facts_of(name.replace("_", " "))
     if facts is None or facts.kind != "cuda":
         raise UsageError(
             f"The peaks of {name} are not known, so nothing is scaled to it.",
