@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: Raised whenever expected times change: kept ones are computed anew.
-VERSION = 1
+VERSION = 2
 AGGREGATED, DISAGGREGATED = "agg", "disagg"
 
 
@@ -365,18 +365,18 @@ _PRIORS = {
         {"mode": 0.01, "engine": 0.005, "precision": 0.003, "system": 0.005, "model": 0.01,
          "model_engine": 0.01, "system_engine": 0.005, "group": 0.03, "configuration": 0.015,
          "trend": 0.003, "trend_mode": 0.005, "trend_engine": 0.003, "trend_group": 0.02,
-         "trend_configuration": 0.03},
-        {AGGREGATED: 0.01, DISAGGREGATED: 0.03},
+         "trend_configuration": 0.06},
+        {AGGREGATED: 0.006, DISAGGREGATED: 0.03},
     ),
     "ttft": _Prior(
         (0.7, 1.3, 0.9, 0.1, 3, 6, 1),
         (0.3, 0.5, 0.3, 1, 1, 0.5, 1),
         (0.2, 0.3, 0.2, 0.5, 0.7, 0.4, 1),
-        {"mode": 0.02, "engine": 0.006, "precision": 0.01, "system": 0.006, "model": 0.006,
-         "model_engine": 0.01, "system_engine": 0.006, "group": 0.25, "configuration": 0.04,
-         "trend": 0.006, "trend_mode": 0.006, "trend_engine": 0.006, "trend_group": 0.1,
-         "trend_configuration": 0.1},
-        {AGGREGATED: 0.04, DISAGGREGATED: 0.1},
+        {"mode": 0.005, "engine": 0.006, "precision": 0.003, "system": 0.006, "model": 0.006,
+         "model_engine": 0.01, "system_engine": 0.006, "group": 0.25, "configuration": 0.1,
+         "trend": 0.002, "trend_mode": 0.002, "trend_engine": 0.002, "trend_group": 0.1,
+         "trend_configuration": 0.3},
+        {AGGREGATED: 0.02, DISAGGREGATED: 0.06},
     ),
 }  # fmt: skip
 #: Half the width of a 90 % band in standard deviations.
