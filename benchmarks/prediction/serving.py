@@ -22,12 +22,14 @@ import numpy as np
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from accelbench.exchange.imports.reading import read_import  # noqa: E402
-from accelbench.predict.serving.models import architecture_name  # noqa: E402
-from accelbench.predict.serving.predictor import (  # noqa: E402
+from accelbench.predict.serving.models import (  # noqa: E402
     MeasuredServer,
+    architecture_name,
+    measured_servers,
+)
+from accelbench.predict.serving.predictor import (  # noqa: E402
     ServingPredictor,
     ServingTimes,
-    measured_servers,
 )
 from accelbench.store.database import Database  # noqa: E402
 

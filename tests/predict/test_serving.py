@@ -14,23 +14,23 @@ from typer.testing import CliRunner
 from accelbench.core.errors import UsageError
 from accelbench.exchange.imports.reading import read_import
 from accelbench.predict.serving.models import (
+    MeasuredServer,
     ServerLayout,
+    ServingQuestion,
     architecture_name,
     cache_tokens,
+    layout_of,
+    measured_servers,
     memory_bytes,
     model_of_config,
+    question_of_row,
     served_model,
 )
 from accelbench.predict.serving.operators import LatencyCurve, OperatorTables, system_of
 from accelbench.predict.serving.predictor import (
-    MeasuredServer,
     ServingPredictor,
-    ServingQuestion,
     ServingTimes,
-    layout_of,
-    measured_servers,
     predict_servers,
-    question_of_row,
 )
 from accelbench.predict.serving.queueing import Request, ServerLimits, simulate, spread_requests
 from accelbench.store.database import Database
@@ -329,6 +329,8 @@ def test_the_command_answers_as_json(tables, tmp_path, monkeypatch):
         assert entry["fits"]
         assert entry["learned_from"] == 3
     assert few["output_tokens_s"] < many["output_tokens_s"]
+    split = CliRunner().invoke(app, [*words, "--json", "--mode", "disagg"], catch_exceptions=False)
+    assert {entry["serving_mode"] for entry in json.loads(split.stdout)} == {"disagg"}
     shown = CliRunner().invoke(app, words, catch_exceptions=False)
     assert "Qwen3-0.6B" in shown.stdout
 
@@ -340,6 +342,18 @@ def test_the_command_answers_as_json(tables, tmp_path, monkeypatch):
         ["a", "--serving", "--tables", ".", "--framework", "vllm"],
         ["a", "--concurrency", "4"],
         ["a", "--serving", "--matrix"],
+        [
+            "a",
+            "--serving",
+            "--hardware",
+            "h100",
+            "--framework",
+            "vllm",
+            "--tables",
+            ".",
+            "--mode",
+            "training",
+        ],
     ],
 )
 def test_incomplete_questions_are_refused(words):

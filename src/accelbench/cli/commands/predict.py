@@ -74,7 +74,7 @@ def predict(
     batch_sizes: list[str] = option([], "--batch-sizes", "--batch-size"),
     sizes: dict[str, list[str] | None] = SIZES,
     precision: list[str] = option([], "--precision"),
-    mode: str = typer.Option("inference", "--mode", help="inference or training."),
+    mode: str = option("inference", "--mode"),
     matrix: bool = option(False, "--matrix", "--generate-matrix"),
     # -- what it rests on
     db: Path | None = option(None, "--db"),
@@ -133,7 +133,7 @@ def predict(
 
         _predict_serving(
             _Server(
-                tensor_parallel, pipeline_parallel, data_parallel, expert_parallel,
+                mode, tensor_parallel, pipeline_parallel, data_parallel, expert_parallel,
                 prefill_workers, decode_workers, prefill_tensor_parallel, rate, config,
             ),
             [*words(models or ()), *words(model_name)], sizes_of(sizes), words(hardware),
@@ -250,6 +250,7 @@ class _Shown:
 class _Server:
     """How a server spreads a model, and how requests arrive."""
 
+    mode: str
     tensor: int
     pipeline: int
     data: int
@@ -263,7 +264,7 @@ class _Server:
     @property
     def is_split(self) -> bool:
         given = (self.prefill_workers, self.decode_workers, self.prefill_tensor)
-        return any(value is not None for value in given)
+        return self.mode == "disagg" or any(value is not None for value in given)
 
 
 def _predict_serving(
@@ -282,9 +283,9 @@ def _predict_serving(
     """Predict TTFT, TPOT and throughput of servers, one answer for each combination."""
     from itertools import product
 
-    from accelbench.predict.serving.models import ServerLayout
+    from accelbench.predict.serving.models import ServerLayout, ServingQuestion
     from accelbench.predict.serving.operators import system_of
-    from accelbench.predict.serving.predictor import ServingQuestion, predict_servers
+    from accelbench.predict.serving.predictor import predict_servers
 
     for name, values in {"MODEL": models, "--hardware": hardware, "--framework": engines}.items():
         if not values:
@@ -293,6 +294,10 @@ def _predict_serving(
         raise UsageError(
             "--serving needs --tables.",
             "Fetch aiconfigurator's tables and name their folder.",
+        )
+    if server.mode not in ("inference", "agg", "disagg"):
+        raise UsageError(
+            f"{in_quotes(server.mode)} is not a mode of a server.", "Use agg or disagg."
         )
     split = server.is_split
     ranks = server.tensor * server.data
@@ -310,8 +315,7 @@ def _predict_serving(
             model, system_of(system.removeprefix("cuda:")).name, engine.lower(), precision.lower(),
             prompt, new, float(count), "disagg" if split else "agg", layout,
             ServerLayout(ahead, 1, 1, ahead, 1) if split else ServerLayout(),
-            (server.decode_workers or 1) if split else None,
-            (server.prefill_workers or 1) if split else None,
+            server.decode_workers, server.prefill_workers,
             rate=server.rate, config=str(server.config or ""),
         )
         for model, system, engine, precision, prompt, new, count in product(

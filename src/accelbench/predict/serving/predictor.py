@@ -15,9 +15,16 @@ import numpy as np
 
 from accelbench.core.errors import UsageError
 from accelbench.predict.serving.models import (
+    AGGREGATED,
+    DISAGGREGATED,
+    MeasuredServer,
     ServerLayout,
+    ServingQuestion,
     architecture_name,
     cache_tokens,
+    distinct,
+    measured_server,
+    measured_servers,
     memory_bytes,
     served_model,
 )
@@ -31,66 +38,9 @@ if TYPE_CHECKING:
 
 #: Raised whenever expected times change: kept ones are computed anew.
 VERSION = 2
-AGGREGATED, DISAGGREGATED = "agg", "disagg"
 
 
-@dataclass(frozen=True)
-class ServingQuestion:
-    """A server and its load."""
-
-    model: str
-    system: str
-    engine: str
-    precision: str
-    prompt: int
-    new: int
-    concurrency: float
-    mode: str = AGGREGATED
-    layout: ServerLayout = field(
-        default_factory=ServerLayout
-    )  # that decodes, if the server is disaggregated
-    prefill_layout: ServerLayout = field(default_factory=ServerLayout)
-    decode_workers: int | None = None
-    prefill_workers: int | None = None
-    gemm: str = ""  # types of products and experts as the tables name them; "" by precision
-    moe: str = ""
-    rate: float | None = None  # requests a second; None for a closed loop
-    config: str = ""
-
-    @property
-    def types(self) -> tuple[str, str]:
-        """Types of products and of experts."""
-        precision = self.precision.lower()
-        gemm, moe = _TYPES.get(precision, ("bfloat16", "bfloat16"))
-        gemm, moe = self.gemm or gemm, self.moe or moe
-        if "gpt-oss" in self.model.lower():  # its experts are published in MXFP4 only
-            moe = "w4a16_mxfp4"
-        return ("bfloat16" if gemm == "int4_wo" else gemm), moe
-
-    @property
-    def configuration(self) -> tuple[Any, ...]:
-        return (
-            self.engine, self.system, architecture_name(self.model), self.precision, self.mode,
-            self.layout, self.prefill_layout,
-        )  # fmt: skip
-
-
-#: Quantised checkpoints keep 16 bits where their publishers do; int4 quantises experts only.
-_TYPES = {
-    "fp8": ("fp8", "fp8_block"), "fp4": ("nvfp4", "nvfp4"), "nvfp4": ("nvfp4", "nvfp4"),
-    "bf16": ("bfloat16", "bfloat16"), "fp16": ("bfloat16", "bfloat16"),
-    "int4": ("int4_wo", "int4_wo"), "mxfp4": ("bfloat16", "w4a16_mxfp4"),
-}  # fmt: skip
 KV_BITS = 8.0
-
-
-@dataclass(frozen=True)
-class MeasuredServer:
-    """A question with its measured times, milliseconds."""
-
-    question: ServingQuestion
-    ttft: float
-    tpot: float
 
 
 @dataclass
@@ -674,68 +624,6 @@ def _is_described(question: ServingQuestion) -> bool:
     return True
 
 
-def measured_servers(database: Database) -> list[MeasuredServer]:
-    """Return the measured servers of a database."""
-    names, rows = database.query(
-        "SELECT model, device_name, runtime, precision, prompt_tokens, new_tokens,"
-        " CAST(options AS VARCHAR) AS options, CAST(conditions AS VARCHAR) AS conditions,"
-        " ttft_ms, tpot_ms"
-        " FROM benchmark_results WHERE ttft_ms > 0 AND tpot_ms > 0"
-        " AND json_extract_string(CAST(options AS JSON), '$.serving') IS NOT NULL"
-        " ORDER BY result_id"
-    )
-    return distinct(
-        [
-            measured_server(
-                dict(zip(names, row, strict=True))
-                | {"options": json.loads(str(row[6])), "conditions": json.loads(str(row[7]))}
-            )
-            for row in rows
-        ]
-    )
-
-
-def question_of_row(
-    model: str, system: str, engine: str, precision: str | None, prompt: int, new: int,
-    options: Mapping[str, Any], conditions: Mapping[str, Any],
-) -> ServingQuestion:  # fmt: skip
-    """Return the question that a measured server answers."""
-    mode = str(options["serving"])
-    part = "decode_" if mode == DISAGGREGATED else ""
-    layout = layout_of(options, part, system)
-    concurrency = options.get("concurrency")
-    if concurrency is None:
-        batch = options.get(f"{part}batch_size", 1)
-        concurrency = batch * (options.get("decode_num_workers") or 1 if part else layout.dp)
-    if mode != DISAGGREGATED and layout.dp == 1 and "attention_dp_size" not in options:
-        batch = options.get("batch_size", concurrency)
-        if concurrency > 1.01 * batch and layout.moe_ep > 1:
-            layout = replace(layout, tp=1, dp=layout.tp)
-    return ServingQuestion(
-        model, system, engine, precision or "bf16", prompt, new, float(concurrency), mode, layout,
-        layout_of(options, "prefill_", system) if part else ServerLayout(),
-        options.get("decode_num_workers"), options.get("prefill_num_workers"),
-        str(conditions.get("gemm_quant_mode", "")), str(conditions.get("moe_quant_mode", "")),
-    )  # fmt: skip
-
-
-def layout_of(options: Mapping[str, Any], part: str, system: str) -> ServerLayout:
-    """Return the layout that sizes of parallelism describe.
-
-    Some tables multiply tensor and expert parallelism of the same GPUs: 8 GPUs with both are
-    written as 64. A node of fewer GPUs than that tells which is meant.
-    """
-    tp, pp, dp, moe_tp, moe_ep = (
-        max(int(options.get(f"{part}{name}") or 1), 1)
-        for name in ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
-    )
-    if moe_tp == moe_ep > 1 and moe_tp * moe_ep > system_of(system).node:
-        tp, dp, moe_tp = (1, moe_ep, 1) if dp > 1 else (moe_ep, dp, 1)
-    if tp == dp > 1 and moe_ep == tp * tp:
-        tp, moe_ep = 1, dp
-    return ServerLayout(tp, pp, dp, moe_tp, moe_ep)
-
-
 def predict_servers(
     questions: Sequence[ServingQuestion],
     tables: Path,
@@ -766,33 +654,3 @@ def _fingerprint(tables: Path) -> str:
         if file.is_file() and (stat := file.stat())
     ]
     return hashlib.sha256(repr([VERSION, facts]).encode()).hexdigest()[:24]
-
-
-def measured_server(row: Mapping[str, Any]) -> MeasuredServer:
-    """Return the measured server of a result."""
-    question = question_of_row(
-        str(row["model"]), str(row["device_name"]), str(row["runtime"]), row.get("precision"),
-        int(row["prompt_tokens"]), int(row["new_tokens"]), row["options"], row["conditions"],
-    )  # fmt: skip
-    return MeasuredServer(question, float(row["ttft_ms"]), float(row["tpot_ms"]))
-
-
-def distinct(servers: Sequence[MeasuredServer]) -> list[MeasuredServer]:
-    """Return each measurement once; files repeat some without the number of workers."""
-    found: dict[Any, MeasuredServer] = {}
-    for server in servers:
-        question = server.question
-        key = (
-            architecture_name(question.model),
-            question.system,
-            question.engine,
-            question.prompt,
-            question.new,
-            question.concurrency,
-            server.ttft,
-            server.tpot,
-        )
-        earlier = found.get(key)
-        if earlier is None or earlier.question.decode_workers is None:
-            found[key] = server
-    return list(found.values())
