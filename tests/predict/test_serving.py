@@ -65,6 +65,16 @@ def test_products_come_from_the_table(tables):
     assert known.gemm(256, 1024, 1024, "fp8") < between < known.gemm(256, 8192, 1024, "fp8")
 
 
+def test_what_lies_beyond_the_table_is_noted(tables):
+    known = OperatorTables(tables, "h100", "vllm")
+    known.gemm(256, 1024, 1024, "fp8")
+    assert known.notes(["fp8"]) == []
+    twice = known.gemm(2 * 4096, 1024, 1024, "fp8") / known.gemm(4096, 1024, 1024, "fp8")
+    assert twice == pytest.approx(2)
+    assert len(known.notes(["fp8"])) == 1
+    assert known.notes(["bfloat16"]) == []
+
+
 def test_a_system_without_tables_is_scaled_by_its_documented_rates(tables):
     near, far = (OperatorTables(tables, name, "vllm") for name in ("h100_sxm", "h200_sxm"))
     assert not near.is_scaled

@@ -122,6 +122,10 @@ class LatencyCurve:
         middle = [sorted(best[size])[len(best[size]) // 2] for size in sizes]
         return cls([math.log(size) for size in sizes], [math.log(value) for value in middle])
 
+    def ends_before(self, size: float) -> bool:
+        """Return whether a size lies beyond the measured ones."""
+        return math.log(max(size, 1e-9)) > self.sizes[-1] + 1e-9
+
     def at(self, size: float) -> float:
         """Return the logarithm of the latency."""
         x, sizes, logs = math.log(size), self.sizes, self.logs
@@ -179,12 +183,20 @@ class OperatorTables:
         self.system = system_of(system)
         self._source = _source_of(folder)
         self.base = system_of(_nearest_system(self._source, self.system))
-        self.notes: dict[str, None] = {}
+        self._notes: dict[str, str] = {}  # of each note the type that it is about
         self._cached: dict[Any, Any] = {}
 
     @property
     def is_scaled(self) -> bool:
         return self.base.name != self.system.name
+
+    def notes(self, types: Sequence[str]) -> list[str]:
+        """Return what was scaled, extended or replaced for questions of these types."""
+        return [note for note, dtype in self._notes.items() if dtype in (*types, "")]
+
+    def _note_beyond(self, table: str, dtype: str, *, is_beyond: bool) -> None:
+        if is_beyond:
+            self._notes[f"{table}: sizes beyond the table are extended in proportion"] = dtype
 
     def gemm(self, m: float, n: float, k: float, dtype: str) -> float:
         """Return the time of an m × k by k × n product."""
@@ -197,6 +209,8 @@ class OperatorTables:
             sum(weight * (curve.at(m) + shift) for weight, curve, shift in corner)
             for corner, _ in corners
         )
+        nearest = corners[0][0][0]
+        self._note_beyond("gemm", dtype, is_beyond=nearest[1].ends_before(m) or nearest[2] > 0)
         bits = bits_of_dtype(dtype)
         operations, moved = 2 * m * n * k, n * k * bits / 8 + (m * k + m * n) * 2
         return math.exp(value) * self._scale(operations, moved, bits) * corners[0][1]
@@ -261,6 +275,7 @@ class OperatorTables:
         surface, ratio = self._attention("context", heads, kv_heads, head_dim, window, dtype, "isl")
         operations = 2 * batch * length * min(length, window or length) * heads * head_dim
         scale = self._scale(operations, batch * length * (heads + kv_heads) * head_dim * 4, 16)
+        self._note_beyond("context", "", is_beyond=surface.curves[0].ends_before(length))
         return math.exp(surface.at(max(batch, 1), max(length, 1))) * ratio * scale
 
     def generation_attention(
@@ -282,6 +297,7 @@ class OperatorTables:
         reach = min(context, window or context)
         moved = batch * reach * kv_heads * head_dim * 2 * kv_bits / 8
         scale = self._scale(4 * batch * reach * heads * head_dim, moved, 16)
+        self._note_beyond("generation", "", is_beyond=surface.curves[0].ends_before(context))
         return math.exp(surface.at(max(batch, 1), max(context, 1))) * ratio * scale
 
     def _attention(
@@ -355,6 +371,7 @@ class OperatorTables:
         operations = 6 * tokens * topk * hidden * inter / tp / ep
         moved = 3 * reached * hidden * inter / tp * bits / 8
         scale = self._scale(operations, moved, bits)
+        self._note_beyond("moe", dtype, is_beyond=curve.ends_before(tokens * ratio))
         return float(math.exp(curve.at(max(tokens, 1) * ratio)) * factor * scale)
 
     def _moe_curve(
@@ -390,6 +407,8 @@ class OperatorTables:
 
         nearest = min(shapes, key=distance)
         name, h, i, top, e, t, p = nearest
+        if nearest[1:] != (hidden, inter, topk, experts, tp, ep):
+            self._notes["moe: the nearest measured shape is scaled"] = dtype
         work = (hidden * inter / tp * experts / ep) / (h * i / t * e / p)
         density = (topk / experts) / (top / e)
         bits = bits_of_dtype(dtype) / bits_of_dtype(name)
@@ -462,10 +481,10 @@ class OperatorTables:
             return wanted, 1.0
         for other in _NEAREST_TYPE.get(wanted, ()):
             if other in known:
-                self.notes[f"{table}: {wanted} is scaled from {other}"] = None
+                self._notes[f"{table}: {wanted} is scaled from {other}"] = wanted
                 return other, bits_of_dtype(wanted) / bits_of_dtype(other)
         other = min(known, key=lambda name: abs(bits_of_dtype(name) - bits_of_dtype(wanted)))
-        self.notes[f"{table}: {wanted} is scaled from {other}"] = None
+        self._notes[f"{table}: {wanted} is scaled from {other}"] = wanted
         return other, bits_of_dtype(wanted) / bits_of_dtype(other)
 
     def _dtypes(self, table: str) -> set[str]:
@@ -486,7 +505,8 @@ class OperatorTables:
             rows = self._source.rows(table, self.base.name, engine, columns, column, value, more)
             if rows:
                 if engine not in (self.engine, "nccl"):
-                    self.notes[f"{table}: {self.engine} has no table, {engine}'s is taken"] = None
+                    note = f"{table}: {self.engine} has no table, {engine}'s is taken"
+                    self._notes[note] = value
                 return rows
         raise UsageError(
             f"{self.folder} has no {table} table of {self.base.name}"

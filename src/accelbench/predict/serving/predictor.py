@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: Raised whenever expected times change: kept ones are computed anew.
-VERSION = 2
+VERSION = 3
 
 
 KV_BITS = 8.0
@@ -255,7 +255,7 @@ class ServingTimes:
             },
             gpus=layout.gpus, batch=users / layout.dp, cache_tokens=room,
             weights_gib=memory_bytes(model, layout, gemm, moe) / 2**30,
-            notes=list(steps.tables.notes)
+            notes=steps.tables.notes((gemm, moe))
             + ([f"{steps.tables.system.name} is scaled from {steps.tables.base.name}'s tables"]
                if steps.tables.is_scaled else []),
         )  # fmt: skip
