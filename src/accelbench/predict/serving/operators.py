@@ -390,7 +390,7 @@ class OperatorTables:
         if "mxfp4" in dtype:
             # Engines choose the activations of the 4-bit weights themselves.
             known = sorted(name for name in self._dtypes("moe") if "mxfp4" in name) or known
-        if not known:
+        if not known:  # another engine's table of this type is nearer than one of another type
             known = [self._dtype("moe", dtype)[0]]
         shapes = {
             (name, *shape): rows for name in known for shape, rows in self._moe_shapes(name).items()
@@ -476,7 +476,9 @@ class OperatorTables:
 
     def _dtype(self, table: str, wanted: str) -> tuple[str, float]:
         """Return the nearest measured type and the factor that its bytes differ by."""
-        known = self._dtypes(table)
+        known = self._dtypes(table, _ENGINES)
+        if not known:
+            raise self._absent(table, wanted)
         if wanted in known:
             return wanted, 1.0
         for other in _NEAREST_TYPE.get(wanted, ()):
@@ -487,11 +489,18 @@ class OperatorTables:
         self._notes[f"{table}: {wanted} is scaled from {other}"] = wanted
         return other, bits_of_dtype(wanted) / bits_of_dtype(other)
 
-    def _dtypes(self, table: str) -> set[str]:
+    def _dtypes(self, table: str, engines: Sequence[str] = ()) -> set[str]:
+        """Return the types of this engine's table, or of those of several engines."""
         column = {"gemm": "gemm_dtype", "moe": "moe_dtype"}.get(table, "kv_cache_dtype")
-        key = ("dtypes", table)
+        key = ("dtypes", table, engines)
         if key not in self._cached:
-            self._cached[key] = {name for (name,) in self._rows(table, f"DISTINCT {column}")}
+            self._cached[key] = {
+                name
+                for engine in engines or (self.engine,)
+                for (name,) in self._source.rows(
+                    table, self.base.name, engine, f"DISTINCT {column}", "", "", ""
+                )
+            }
         return self._cached[key]  # type: ignore[no-any-return]
 
     def _rows(
@@ -508,7 +517,10 @@ class OperatorTables:
                     note = f"{table}: {self.engine} has no table, {engine}'s is taken"
                     self._notes[note] = value
                 return rows
-        raise UsageError(
+        raise self._absent(table, value)
+
+    def _absent(self, table: str, value: str) -> UsageError:
+        return UsageError(
             f"{self.folder} has no {table} table of {self.base.name}"
             + (f" for {value}." if value else "."),
             "Name a folder with aiconfigurator's tables of this system.",
