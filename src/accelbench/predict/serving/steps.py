@@ -26,7 +26,8 @@ class StepTimes:
     gemm: str
     moe: str
     kv_bits: float
-    _linear: dict[int, float] = field(default_factory=dict)
+    _experts: dict[int, float] = field(default_factory=dict)
+    _others: dict[int, float] = field(default_factory=dict)
     _decode: dict[tuple[int, int], float] = field(default_factory=dict)
     _prefill: dict[int, float] = field(default_factory=dict)
 
@@ -42,17 +43,25 @@ class StepTimes:
         tokens = prefill + batch
         if tokens <= 0:
             return 0.0
-        total = self.linear(tokens)
+        prompts = max(prompts, 1.0)
+        # A prompt is read by one copy of attention, and the others wait for it.
+        reading = min(prompts, self.layout.dp)
+        total = self.linear(tokens, prefill / reading + batch / self.layout.dp)
         if batch:
             total += self.decode_attention(batch, context)
         if prefill:
-            prompts = max(prompts, 1.0)
-            total += prompts * self.prefill_attention(prefill / prompts) / self.layout.dp
+            total += prompts / reading * self.prefill_attention(prefill / prompts)
         return total / 1e3
 
-    def linear(self, tokens: float) -> float:
-        """Return the milliseconds of everything but attention, interpolated between powers."""
-        return _between(self._linear, tokens, self._linear_at)
+    def linear(self, tokens: float, own: float) -> float:
+        """Return the milliseconds of everything but attention, interpolated between powers.
+
+        Args:
+            tokens: those of all copies of attention, which share the experts.
+            own: those of the copy that has the most.
+        """
+        experts = _between(self._experts, tokens, self._experts_at)
+        return experts + _between(self._others, own, self._others_at)
 
     def decode_attention(self, batch: float, context: float) -> float:
         x, y = math.log2(max(batch, 1)) * 2, math.log2(max(context, 1)) * 2
@@ -122,8 +131,13 @@ class StepTimes:
             "products": products, "experts": experts, "collectives": collectives, "rest": rest,
         }  # fmt: skip
 
-    def _linear_at(self, tokens: float) -> float:
-        return sum(self.parts(tokens, tokens).values())
+    def _experts_at(self, tokens: float) -> float:
+        return self.parts(tokens, tokens)["experts"]
+
+    def _others_at(self, own: float) -> float:
+        tokens = own * self.layout.dp
+        parts = self.parts(tokens, tokens)
+        return sum(parts.values()) - parts["experts"]
 
     def _attention(self, batch: float, length: float, *, decode: bool) -> float:
         model, tp = self.model, self.layout.tp
