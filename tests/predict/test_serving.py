@@ -282,6 +282,17 @@ def test_more_users_get_later_tokens_and_more_of_them(tables, question):
     assert few.fits
 
 
+def test_an_open_loop_serves_what_arrives_until_the_server_is_full(tables, question):
+    times = ServingTimes(tables)
+    calm, full = (times.expect(replace(question, rate=rate)) for rate in (0.5, 1e5))
+    assert calm.throughput == pytest.approx(0.5 * 256, rel=0.15)
+    assert calm.throughput < full.throughput < 0.5 * 1e5 * 256
+    assert calm.traits["users"] < full.traits["users"]
+    assert (len(calm.notes), len(full.notes)) == (0, 1)
+    (answer,) = predict_servers([replace(question, rate=0.5)], tables, None, [])
+    assert answer.tokens_per_second == calm.throughput
+
+
 def test_two_gpus_share_the_weights_and_add_collectives(tables, question):
     times = ServingTimes(tables)
     one, two = (times.expect(replace(question, layout=ServerLayout(tp=n))) for n in (1, 2))

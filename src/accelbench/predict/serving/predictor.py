@@ -29,7 +29,12 @@ from accelbench.predict.serving.models import (
     served_model,
 )
 from accelbench.predict.serving.operators import OperatorTables, system_of
-from accelbench.predict.serving.queueing import ServerLimits, simulate, spread_requests
+from accelbench.predict.serving.queueing import (
+    Request,
+    ServerLimits,
+    simulate,
+    spread_requests,
+)
 from accelbench.predict.serving.steps import LAYER_MS, STEP_MS, StepTimes
 from accelbench.store.files import default_folder
 
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: Raised whenever expected times change: kept ones are computed anew.
-VERSION = 5
+VERSION = 6
 
 
 KV_BITS = 8.0
@@ -121,30 +126,33 @@ class ServingTimes:
             step_tokens=_STEP_TOKENS * layout.dp,
             is_mixed=question.engine != "sglang",
         )
-        requests = spread_requests(4 * users, question.prompt, question.new)
-        if question.rate is not None:
-            gaps = np.random.default_rng(1).exponential(1 / question.rate, len(requests))
-            requests = [
-                replace(one, due=float(due))
-                for one, due in zip(requests, np.cumsum(gaps), strict=True)
-            ]
         times = simulate(
-            requests, model_steps.step, limits,
+            _requests_of(question, model_steps), model_steps.step, limits,
             concurrency=users if question.rate is None else None,
         )  # fmt: skip
+        skip = len(times.sent) // 4
+        occupancy = times.batch_seconds / times.busy if times.busy else 0.0
+        if question.rate is not None:
+            users = max(round(occupancy), 1)
         order = np.argsort(times.sent, kind="stable")
         first = times.ttft()[order] * 1e3
-        later = times.tpot(users) * 1e3
-        burst, steady = float(first[:users].mean()), float(first[users:].mean())
+        later = times.tpot(skip) * 1e3
+        burst, steady = float(first[:skip].mean()), float(first[skip:].mean())
         tpot = float(later.mean())
         expected = self._describe(question, layout, model_steps, users, tpot, room)
-        expected.ttft_parts |= {"burst": 0.1 * burst, "queue": max(
-            steady - expected.ttft_parts["prefill"], 0.0)}  # fmt: skip
-        expected.throughput = times.tokens_per_second(users)
-        for name, values in (("ttft", first[users:]), ("tpot", later)):
+        expected.traits["users"] = question.concurrency if question.rate is None else float(users)
+        queue = max(steady - expected.ttft_parts["prefill"], 0.0)
+        # A closed loop starts with all users at once, as a tenth of the requests of usual runs.
+        start = 0.1 * burst if question.rate is None else 0.1 * steady
+        expected.ttft_parts |= {"burst": start, "queue": queue}
+        most = math.inf if question.rate is None else question.rate * question.new
+        expected.throughput = min(times.tokens_per_second(skip), most)
+        if question.rate is not None and expected.throughput < _SATURATED * most:
+            expected.notes.append("requests arrive faster than they are served: TTFT keeps growing")
+        for name, values in (("ttft", first[skip:]), ("tpot", later)):
             for share in (50, 90):
                 expected.percentiles[f"{name}_p{share}"] = float(np.percentile(values, share))
-        expected.percentiles["occupancy"] = times.batch_seconds / times.busy if times.busy else 0
+        expected.percentiles["occupancy"] = occupancy
         return expected
 
     def _expect_split(self, question: ServingQuestion) -> Expected:
@@ -251,7 +259,7 @@ class ServingTimes:
                 "experts": parts["experts"] / decode, "collectives": parts["collectives"] / decode,
                 "rest": parts["rest"] / decode, "attention": attention / decode,
                 "prompts": question.concurrency * prefill / (question.new * decode),
-                "decode": decode, "tpot": tpot, "workers": 1.0,
+                "decode": decode, "tpot": tpot, "workers": 1.0, "users": question.concurrency,
             },
             gpus=layout.gpus, batch=users / layout.dp, cache_tokens=room,
             weights_gib=memory_bytes(model, layout, gemm, moe) / 2**30,
@@ -265,6 +273,26 @@ class ServingTimes:
         return cache_tokens(
             steps.model, layout, steps.tables.system, *question.types, kv_bits=KV_BITS
         )
+
+
+def _requests_of(question: ServingQuestion, steps: StepTimes) -> list[Request]:
+    """Return four rounds of users, or what arrives while three requests are served in turn."""
+    users = max(int(question.concurrency), 1)
+    if question.rate is None:
+        return spread_requests(4 * users, question.prompt, question.new)
+    stay = question.new * steps.step(0, 0, users, question.prompt + question.new / 2)
+    count = min(max(math.ceil(4 * question.rate * stay), 200), _MOST_REQUESTS)
+    gaps = np.random.default_rng(1).exponential(1 / question.rate, count)
+    requests = spread_requests(count, question.prompt, question.new)
+    return [
+        replace(one, due=float(due)) for one, due in zip(requests, np.cumsum(gaps), strict=True)
+    ]
+
+
+#: A smaller share of the arriving tokens shows a server that cannot follow.
+_SATURATED = 0.85
+#: Requests of a simulated open loop; 20,000 take a second.
+_MOST_REQUESTS = 20_000
 
 
 def _closed_wait(users: float, service: float, think: float) -> float:
@@ -320,7 +348,7 @@ _PRIORS = {
     ),
     "ttft": _Prior(
         (0.7, 1.3, 0.9, 0.1, 3, 6, 1),
-        (0.3, 0.5, 0.3, 1, 1, 0.5, 1),
+        (0.2, 0.3, 0.2, 0.6, 0.6, 0.3, 0.6),
         (0.2, 0.3, 0.2, 0.5, 0.7, 0.4, 1),
         {"mode": 0.005, "engine": 0.006, "precision": 0.003, "system": 0.006, "model": 0.006,
          "model_engine": 0.01, "system_engine": 0.006, "group": 0.25, "configuration": 0.1,
@@ -451,7 +479,7 @@ class _Traits:
                 digest = hashlib.md5(repr(key).encode(), usedforsecurity=False).digest()
                 names.setdefault(name, []).append(int.from_bytes(digest[:8], "big") >> 1)
             load.append([
-                math.log(question.concurrency) / 1.5, math.log(question.prompt) / 1.5,
+                math.log(max(expected.traits["users"], 1)) / 1.5, math.log(question.prompt) / 1.5,
                 math.log(question.new) / 1.5, math.log(max(expected.gpus, 1)),
             ])  # fmt: skip
             share = expected.traits
@@ -553,8 +581,7 @@ class ServingPrediction:
         """Tokens of all users, as many being in flight as a closed loop keeps."""
         cycle = (self.ttft[1] + self.tpot[1] * (self.question.new - 1)) / 1e3
         closed = self.question.concurrency * self.question.new / cycle
-        rate = self.question.rate
-        return closed if rate is None else min(closed, rate * self.question.new)
+        return closed if self.question.rate is None else self.expected.throughput
 
     def to_dict(self) -> dict[str, Any]:
         model, expected = self.question, self.expected
@@ -565,7 +592,8 @@ class ServingPrediction:
         return {
             "model": model.model, "system": model.system, "framework": model.engine,
             "precision": model.precision, "serving_mode": model.mode,
-            "tensor_parallel": model.layout.tp, "concurrency": model.concurrency,
+            "tensor_parallel": model.layout.tp, "concurrency": expected.traits["users"],
+            "rate": model.rate,
             "prompt_tokens": model.prompt, "new_tokens": model.new,
             "ttft_ms": self.ttft[1], "ttft_low_ms": self.ttft[0], "ttft_high_ms": self.ttft[2],
             "tpot_ms": self.tpot[1], "tpot_low_ms": self.tpot[0], "tpot_high_ms": self.tpot[2],
@@ -639,9 +667,9 @@ def predict_servers(
         bodies = [body for file in files for body in read_import("aiconfigurator", file).bodies]
         measured = distinct([*measured, *map(measured_server, bodies)])
     times = ServingTimes(tables)
-    if measured:
-        hear(f"Deriving the times of {len(measured):,} measured servers …")
     keep = default_folder() / "serving" / f"{_fingerprint(tables)}.json"
+    if measured and not keep.exists():
+        hear(f"Deriving the times of {len(measured):,} measured servers …")
     return ServingPredictor(times, measured, keep).predict(questions)
 
 
