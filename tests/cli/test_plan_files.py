@@ -14,7 +14,7 @@ import pytest
 import yaml
 from shells import SCRIPTED, Command
 
-from accelbench.cli.services.option_page import reference_page
+from accelbench.cli.arguments.run_spec_options import reference_page
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.facts import RUN_STARTED
 from accelbench.core.run_options import PlanSection, RunSettings, plan_fields, run_fields

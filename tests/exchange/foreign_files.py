@@ -236,6 +236,12 @@ def document(value: Any, **changes: Any) -> str:
     return json.dumps(copy, indent=1)
 
 
+SERVERS = "measured_serving.csv"
+SERVERS_HEADER = (
+    "id,silicon_data_source,backend,backend_version,model_path,system,precision,mode,isl,osl,"
+    "tp_size,prefill_tp_size,decode_tp_size,silicon_ttft_ms,silicon_tpot_ms\n"
+)
+
 #: By MLPerf's rules a latency of SingleStream is the 90th percentile, not a mean.
 GOOD = (
     Good("timm", TIMM,
@@ -267,6 +273,17 @@ GOOD = (
             },
             {"runtime": "tflite", "status": "failed", "reason": "job_failed", "throughput": None},
         ], {"job_id": "jabc", "qairt": "2.42.0"}, {"info.yaml": INFO}),
+    Good("aiconfigurator", SERVERS,
+        SERVERS_HEADER + "b,r; silicon_concurrency=64; x,vllm,0.9.0,net,h100_sxm,fp8,agg,1024,128"
+        ",4.0,,,55.5,6.25\n",
+        [
+            {
+                "model": "net", "hardware": "cuda", "device_name": "h100_sxm", "runtime": "vllm",
+                "precision": "fp8", "scenario": "closed_loop", "prompt_tokens": 1024,
+                "new_tokens": 128, "ttft_ms": 55.5, "tpot_ms": 6.25, "latency_mean_ms": None,
+                "options": {"serving": "agg", "tp_size": 4, "concurrency": 64},
+            },
+        ], {"backend_version": "0.9.0", "id": "b"}),
     Good("mlperf", "summary_results.json",
         json.dumps(
             [
@@ -387,6 +404,13 @@ _BAD: dict[tuple[str, str], list[tuple[str, int | None, str | None, str]]] = {
         (PERF.replace("max: 12", "max: -1"), 16, "max", "is below 0"),
         (PERF.replace("min: 0", "min: 13"), 16, "max", "12 is below min, 13"),
         (PERF.replace("total: 7", "total: 1e300"), 19, "total", "more than there"),
+    ],
+    ("aiconfigurator", SERVERS): [
+        ("model_path,isl\n", 1, "backend", "the header lacks it"),
+        (SERVERS_HEADER + "b,,vllm,,net,h100_sxm,fp8,agg,1024,128,4,,,0,6\n", 2,
+         "silicon_ttft_ms", "is not above 0"),
+        (SERVERS_HEADER + "b,,vllm,,net,h100_sxm,fp8,agg,some,128,4,,,5,6\n", 2, "isl",
+         "is no number"),
     ],
     ("mlperf", "summary_results.json"): [
         ("{}", 1, None, "a list of results was expected"),

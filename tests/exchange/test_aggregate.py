@@ -19,10 +19,11 @@ from accelbench.exchange.aggregate import (
     SCHEMA_ID,
     AggregateRows,
     aggregate,
+    aggregate_schema,
     gather,
     refresh,
+    text,
 )
-from accelbench.exchange.aggregate_schema import aggregate_schema, text
 from accelbench.exchange.result_file import row_of
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -64,7 +65,7 @@ def test_the_schema():
     # The published schema is up to date.
     published = Path(__file__).parents[2] / "docs" / "aggregate-schema.json"
     assert published.read_text(encoding="utf-8") == text(), (
-        "python -m accelbench.exchange.aggregate_schema > docs/aggregate-schema.json"
+        "python -m accelbench.exchange.aggregate > docs/aggregate-schema.json"
     )
     # Every figure named is a column.
     from accelbench.exchange.aggregate import ASIDE, QUESTION

@@ -9,7 +9,7 @@ import pytest
 from accelbench.core.calibration import ProbeKind
 from accelbench.core.protocols import Device
 from accelbench.fleet.node_probes import NodeProbes
-from accelbench.judge.probe_spread import limits_of, probes_validated
+from accelbench.judge.process_spread import limits_of, probes_validated
 from made_up_calibration import PROCESSOR, made_calibration
 
 

@@ -13,11 +13,10 @@ from stored_results import measured_store
 from accelbench.core.case import Shapes
 from accelbench.models.find import find
 from accelbench.models.inputs import settle
-from accelbench.predict.answers import answer
+from accelbench.predict.answers import RequestTerm, answer, brought_to
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.evaluation import own_cases
 from accelbench.predict.questions import PredictionQuestion, cases_of
-from accelbench.predict.request_parts import RequestTerm, brought_to
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.predict.stored_predictors import predictors_of
 from accelbench.predict.terms import TIME_TERMS, USUAL_TIME, TracedCase, time_terms

@@ -11,12 +11,11 @@ from accelbench.models.cost import cost
 from accelbench.models.find import every_model, find
 from accelbench.models.graph_files.steps import UntracedError
 from accelbench.models.inputs import settle
-from accelbench.predict import trace_catalogue, traces
+from accelbench.predict import traces
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.signatures import CLASSES, PassTrace
 from accelbench.predict.terms import PRODUCT_TERMS, TracedCase, time_terms
-from accelbench.predict.trace_catalogue import traced
-from accelbench.predict.traces import Traces
+from accelbench.predict.traces import Traces, traced
 
 #: Sizes that the catalogue's file has no trace of.
 SHORT = Shapes(1, sequence=32)
@@ -67,8 +66,8 @@ def test_the_file_of_the_catalogue_has_what_is_traced(name):
 
 @pytest.mark.full  # a minute
 def test_the_file_of_the_catalogue_is_up_to_date(monkeypatch):
-    monkeypatch.setattr("sys.argv", ["trace_catalogue"])
-    trace_catalogue.main()
+    monkeypatch.setattr("sys.argv", ["traces"])
+    traces.main()
 
 
 def test_every_model_is_in_the_file_of_the_catalogue(monkeypatch):

@@ -14,7 +14,7 @@ import accelbench.present.terminal.documents  # noqa: F401
 from accelbench.api.result import Result
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.pytest_plugin import fixture, summary  # noqa: F401
+from accelbench.pytest_plugin import fixture, gate  # noqa: F401
 from accelbench.store.journal import Journal
 from accelbench.store.opening import store_at
 from asked_rows import row

@@ -13,9 +13,8 @@ from accelbench.models.find import find
 from accelbench.predict import answers
 from accelbench.predict import traces as traces_module
 from accelbench.predict.cases import MeasuredCase
-from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.predict.held_out import HeldOutError, HeldOutErrors
-from accelbench.predict.questions import PredictionQuestion
+from accelbench.predict.questions import MemoryByDevice, PredictionQuestion
 from accelbench.predict.stored_predictors import predictors_of
 from accelbench.predict.traces import Traces
 from accelbench.present.dashboard.questions import answer_table

@@ -51,7 +51,7 @@ def test_memory_that_rules_out_one_platform_rules_out_those_that_share_it(monkey
         "accelbench.recommend.selector.Knowledge._device_name", lambda _, p: names.get(p)
     )
     monkeypatch.setattr(
-        "accelbench.predict.device_memory.MemoryByDevice.__call__",
+        "accelbench.predict.questions.MemoryByDevice.__call__",
         lambda _, platform, device: 4 * 2**30 if device == "A processor" else None,
     )
     asked = {"model_name": "llama-2-7b", "shapes": {"sequence_length": 64}}

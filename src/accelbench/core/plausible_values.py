@@ -101,7 +101,7 @@ STEP = ("latency_max_ms", "latency_p50_ms", "latency_mean_ms", "latency_ci_high_
 #: A result that is ok has one of these, or says in `nulls` why not: what was only verified does.
 MEASURED = (
     *("latency_mean_ms", "latency_p50_ms", "latency_p90_ms", "latency_p95_ms", "latency_p99_ms"),
-    *("throughput", "tokens_per_second"),
+    *("throughput", "tokens_per_second", "ttft_ms", "tpot_ms"),
 )
 NO_FIGURE = "there is neither a latency nor a rate, and no reason for it"
 NO_OBJECT = "it is no JSON, or no object"

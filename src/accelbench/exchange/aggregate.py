@@ -16,6 +16,7 @@ flagged. A time limit is not a flag: the number of samples shows whether it ende
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
+from accelbench.exchange.result_schema import schema_of
 from accelbench.exchange.writing import inside, write_over
 from accelbench.store.files import REAL_FILES, Files
 
@@ -238,3 +240,33 @@ def _efficiency(
     ratio = best["batch_size"] / smallest["batch_size"]
     efficiency: float = best["throughput"] / (smallest["throughput"] * ratio)
     return efficiency
+
+
+_FLAGS = {
+    "description": "what makes a figure doubtful: a result that it comes from is throttled or"
+    f" unsteady, or has fewer than {ENOUGH_SAMPLES} samples (few_samples); none where their"
+    " number is not known",
+    "type": "array",
+    "items": {"enum": sorted(map(str, FLAGS))},
+}
+
+
+def aggregate_schema() -> dict[str, Any]:
+    """Return the schema of the document."""
+    words = {
+        "id": SCHEMA_ID,
+        "flags": _FLAGS,
+        "statuses": [*map(str, Status), "unknown"],
+        "provenances": [*map(str, Provenance), "unknown"],
+    }
+    columns = {"question": QUESTION, "aside": ASIDE, "about": _ABOUT}
+    return schema_of("aggregate", words, columns)
+
+
+def text() -> str:
+    """Return the schema as it is published."""
+    return json.dumps(aggregate_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

@@ -21,7 +21,7 @@ from accelbench.core.run_words import (
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictor import CaseFeatures, PredictorsByKind
 from accelbench.predict.cases import PredictedCase, sizes_of
-from accelbench.predict.device_memory import is_too_large
+from accelbench.predict.questions import is_too_large
 from accelbench.predict.signatures import Floats
 from accelbench.run.plan.run_forecast import LONG_STEP, SecondsRange, commands_seconds
 

@@ -161,6 +161,6 @@ def pytest_terminal_summary(
         for line in getattr(report, NAME, ())
     ]
     if lines:
-        from accelbench.pytest_plugin.summary import show
+        from accelbench.pytest_plugin.gate import show
 
         show(terminalreporter, lines, config.getoption("--accelbench-compare"))

@@ -17,8 +17,7 @@ from accelbench.core.figures import Statistic
 from accelbench.core.precision import PRECISIONS, bytes_per_weight
 from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.predict.cases import POOR, shapes_from
-from accelbench.predict.device_memory import is_too_large, memory_words
-from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.predict.questions import PredictionQuestion, cases_of, is_too_large, memory_words
 from accelbench.recommend.config import BROWSERS
 from accelbench.recommend.estimated_figures import PREDICTED, Figure
 from accelbench.recommend.evidence.candidates import Candidate

@@ -29,7 +29,7 @@ from accelbench.core.vocabulary import HARDWARE, MIB, Mode, Provenance
 from accelbench.hardware.detect import Detected
 from accelbench.models.cost import memory_estimate_bytes
 from accelbench.models.find import every_model
-from accelbench.predict.device_memory import MemoryByDevice
+from accelbench.predict.questions import MemoryByDevice
 from accelbench.recommend.answers import Answer, selection_map, sharers, told
 from accelbench.recommend.candidate_predictions import CandidatePredictions
 from accelbench.recommend.choosing import AnswerBasis, Choice, choose

@@ -12,7 +12,8 @@ import typer
 from accelbench.cli.arguments.shared_options import SpacedLists, with_parameters
 from accelbench.core.axes import numbered
 from accelbench.core.nouns import LARGEST
-from accelbench.core.run_options import GROUPS, RunField, run_fields, size_field
+from accelbench.core.run_options import GROUPS, PlanSection, RunField, run_fields, size_field
+from accelbench.present.terminal.terminal import deliver
 
 #: The documents' spellings: by parameter, the field that each is a spelling of; None changes
 #: nothing.
@@ -155,3 +156,34 @@ def _option(parameter: inspect.Parameter) -> RunField:
         hidden=bool(declared.hidden),
         about=str(declared.help or ""),
     )
+
+
+def reference_page() -> str:
+    """Return the page docs/run-options.md: every option of `run` by group."""
+    lines = [
+        "# Options of `accelbench run`",
+        "",
+        (
+            "Each option has a key of the same meaning in [plan files](plans.md), unless its key is"
+            " empty. `accelbench.toml` takes the same keys at its top."
+        ),
+    ]
+    for group in GROUPS:
+        lines += ["", f"## {group}", "", "| option | key | default | example |  |"]
+        lines.append("| --- | --- | --- | --- | --- |")
+        for field in run_fields():
+            if field.group == group:
+                lines.append(f"| {' | '.join(_cells(field))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(field: RunField) -> list[str]:
+    names = ", ".join(f"`{name}`" for name in field.names) or f"`{field.metavar}`"
+    key = f"`{field.key}`" if field.section is not PlanSection.NONE else ""
+    default = f"`{field.default}`" if field.default not in (None, False, "") else ""
+    example = f"`{' '.join(filter(None, (field.option, field.example)))}`" if field.example else ""
+    return [names, key, default, example, field.about.replace("|", "\\|")]
+
+
+if __name__ == "__main__":
+    deliver(reference_page(), None)

@@ -35,8 +35,13 @@ from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import name_of as code_name_of
 from accelbench.models.file_models.models import name_of
 from accelbench.models.find import every_model, find
-from accelbench.predict.device_memory import MemoryByDevice, is_too_large, memory_words
-from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.predict.questions import (
+    MemoryByDevice,
+    PredictionQuestion,
+    cases_of,
+    is_too_large,
+    memory_words,
+)
 from accelbench.present.terminal.terminal import BESIDE, deliver, json_text, print_json, print_line
 from accelbench.present.terminal.watch import ProgressLine
 from accelbench.run.plan.run_forecast import SecondsRange
@@ -69,12 +74,26 @@ def predict(
     batch_sizes: list[str] = option([], "--batch-sizes", "--batch-size"),
     sizes: dict[str, list[str] | None] = SIZES,
     precision: list[str] = option([], "--precision"),
-    mode: str = typer.Option("inference", "--mode", help="inference or training."),
+    mode: str = option("inference", "--mode"),
     matrix: bool = option(False, "--matrix", "--generate-matrix"),
     # -- what it rests on
     db: Path | None = option(None, "--db"),
     retrain: bool = option(False, "--retrain"),
     suggest_anchors: int | None = option(None, "--suggest-anchors", metavar="K", min=1),
+    # -- language models served
+    serving: bool = option(False, "--serving"),
+    tables: Path | None = option(None, "--tables", metavar="DIR"),
+    measured: list[Path] = option([], "--measured", metavar="FILE"),
+    config: Path | None = option(None, "--config", metavar="FILE"),
+    concurrency: list[str] = option([], "--concurrency", metavar="N,…"),
+    rate: float | None = option(None, "--rate", min=0.001),
+    tensor_parallel: int = option(1, "--tensor-parallel", min=1),
+    pipeline_parallel: int = option(1, "--pipeline-parallel", min=1),
+    data_parallel: int = option(1, "--data-parallel", min=1),
+    expert_parallel: int = option(1, "--expert-parallel", min=1),
+    prefill_workers: int | None = option(None, "--prefill-workers", min=1),
+    decode_workers: int | None = option(None, "--decode-workers", min=1),
+    prefill_tensor_parallel: int | None = option(None, "--prefill-tensor-parallel", min=1),
     # -- how good it is
     evaluate: bool = option(False, "--evaluate"),
     train: list[str] = option([], "--train", metavar="FILE"),
@@ -101,6 +120,36 @@ def predict(
     refuse_taken(output)
     refuse_undrawable_file(plot, "predict --plot")
     shown = _Shown(output, plot, as_json, beside)
+    if serving:
+        refuse_beside(
+            {
+                "--matrix": matrix, "--suggest-anchors": suggest_anchors, "--plot": plot,
+                "--evaluate": evaluate, "--train": train, "--batch-sizes": batch_sizes,
+            },
+            "--serving predicts servers: {} changes nothing of it.",
+            "Leave out one or the other.",
+        )  # fmt: skip
+        from accelbench.cli.arguments.resolved_values import sizes_of
+
+        _predict_serving(
+            _Server(
+                mode, tensor_parallel, pipeline_parallel, data_parallel, expert_parallel,
+                prefill_workers, decode_workers, prefill_tensor_parallel, rate, config,
+            ),
+            [*words(models or ()), *words(model_name)], sizes_of(sizes), words(hardware),
+            words(framework), words(precision), numbers(words(concurrency), "--concurrency"),
+            tables, measured, db, shown,
+        )  # fmt: skip
+        return
+    refuse_beside(
+        {
+            "--tables": tables, "--measured": measured, "--concurrency": concurrency,
+            "--rate": rate, "--config": config, "--prefill-workers": prefill_workers,
+            "--decode-workers": decode_workers,
+        },
+        "{} describes a server.",
+        "Add --serving.",
+    )  # fmt: skip
     if evaluate or train or test is not None:
         refuse_beside(
             {
@@ -135,10 +184,10 @@ def predict(
         # What is wrong with other words is said before files are read, which takes seconds.
         asked_sizes, database = sizes_of(sizes), database_at(db)
         batches_of(batch_sizes, ())
-        tables = _operators(graph_features, database)
+        operators = _operators(graph_features, database)
         files = files_of(
             named,
-            tables,
+            operators,
             asked_sizes,
             progress.say,
             lambda models: question_of(
@@ -158,7 +207,7 @@ def predict(
             mode, files,
         )  # fmt: skip
         predicting = Predicting(
-            database, train=retrain, hear=progress.say, files=[*tables.values(), *files.values()]
+            database, train=retrain, hear=progress.say, files=[*operators.values(), *files.values()]
         )
     if evaluate:
         _evaluate_own(predicting, shown, progress)
@@ -197,6 +246,94 @@ class _Shown:
             raise UsageError("There is nothing to draw: nothing was predicted.")
         write_picture(self.plot, picture)
         print_line(f"Wrote {self.plot}", sys.stderr)
+
+
+@dataclass(frozen=True)
+class _Server:
+    """How a server spreads a model, and how requests arrive."""
+
+    mode: str
+    tensor: int
+    pipeline: int
+    data: int
+    experts: int
+    prefill_workers: int | None
+    decode_workers: int | None
+    prefill_tensor: int | None
+    rate: float | None
+    config: Path | None
+
+    @property
+    def is_split(self) -> bool:
+        given = (self.prefill_workers, self.decode_workers, self.prefill_tensor)
+        return self.mode == "disagg" or any(value is not None for value in given)
+
+
+def _predict_serving(
+    server: _Server,
+    models: Sequence[str],
+    sizes: dict[str, tuple[int, ...]],
+    hardware: Sequence[str],
+    engines: Sequence[str],
+    precisions: Sequence[str],
+    users: Sequence[int],
+    tables: Path | None,
+    measured: Sequence[Path],
+    db: Path | None,
+    shown: _Shown,
+) -> None:
+    """Predict TTFT, TPOT and throughput of servers, one answer for each combination."""
+    from itertools import product
+
+    from accelbench.predict.serving.models import ServerLayout, ServingQuestion
+    from accelbench.predict.serving.operators import system_of
+    from accelbench.predict.serving.predictor import predict_servers
+
+    for name, values in {"MODEL": models, "--hardware": hardware, "--framework": engines}.items():
+        if not values:
+            raise UsageError(f"--serving needs {name}.", f"Name {name} too.")
+    if tables is None:
+        raise UsageError(
+            "--serving needs --tables.",
+            "Fetch aiconfigurator's tables and name their folder.",
+        )
+    if server.mode not in ("inference", "agg", "disagg"):
+        raise UsageError(
+            f"{in_quotes(server.mode)} is not a mode of a server.", "Use agg or disagg."
+        )
+    split = server.is_split
+    ranks = server.tensor * server.data
+    if ranks % server.experts:
+        raise UsageError(
+            f"{ranks} GPUs are not divisible by --expert-parallel {server.experts}.",
+            "Choose a divisor of tensor times data parallelism.",
+        )
+    layout = ServerLayout(
+        server.tensor, server.pipeline, server.data, ranks // server.experts, server.experts
+    )
+    ahead = server.prefill_tensor or server.tensor
+    questions = [
+        ServingQuestion(
+            model, system_of(system.removeprefix("cuda:")).name, engine.lower(), precision.lower(),
+            prompt, new, float(count), "disagg" if split else "agg", layout,
+            ServerLayout(ahead, 1, 1, ahead, 1) if split else ServerLayout(),
+            server.decode_workers, server.prefill_workers,
+            rate=server.rate, config=str(server.config or ""),
+        )
+        for model, system, engine, precision, prompt, new, count in product(
+            models, hardware, engines, precisions or ["bf16"],
+            sizes.get("prompt_tokens") or (1024,), sizes.get("new_tokens") or (1024,),
+            users or (1,),
+        )
+    ]  # fmt: skip
+    progress = ProgressLine(sys.stderr)
+    with progress:
+        answers = predict_servers(questions, tables, database_at(db), measured, progress.say)
+    if shown.document([answer.to_dict() for answer in answers]):
+        return
+    from accelbench.present.terminal.predictions import show_servers
+
+    show_servers(answers)
 
 
 def _refuse_of_tables(anchors: int, target: str | None) -> None:

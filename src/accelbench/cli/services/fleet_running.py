@@ -200,7 +200,7 @@ def _probed(
     quiet: bool,
 ) -> Validation:
     from accelbench.fleet.node_probes import probe_nodes
-    from accelbench.judge.probe_spread import probes_validated
+    from accelbench.judge.process_spread import probes_validated
 
     places.check()
     watch = FleetWatch(stream, quiet)

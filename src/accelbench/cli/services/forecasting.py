@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import Provenance
 from accelbench.predict.cases import measured_cases
-from accelbench.predict.device_memory import is_too_large, memory_words
+from accelbench.predict.questions import is_too_large, memory_words
 from accelbench.present.terminal.words import duration
 from accelbench.run.plan.run_forecast import (
     LONG_STEP,

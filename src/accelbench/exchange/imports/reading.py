@@ -17,6 +17,7 @@ from accelbench.core.identity import digest
 from accelbench.core.plausible_values import latest
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports import (
+    aiconfigurator,
     aihub,
     benchmark_app,
     guide,
@@ -84,6 +85,8 @@ KINDS: dict[str, Kind] = {
         Kind("timm", "timm's benchmark-*.csv", timm.PATTERN, timm.rows, "timm", "Apache-2.0"),
         Kind("aihub", "Qualcomm AI Hub's perf.yaml, one or a tree of them", aihub.PATTERN,
              aihub.rows, "qai-hub-models", "BSD-3-Clause"),
+        Kind("aiconfigurator", "aiconfigurator's measured servers", aiconfigurator.PATTERN,
+             aiconfigurator.rows, "aiconfigurator", "Apache-2.0"),
         Kind("mlperf", "MLPerf Inference's summary_results.json", mlperf.PATTERN, mlperf.rows,
              "mlperf-inference"),
         Kind("optimum", "optimum-benchmark's reports", optimum.PATTERN, optimum.rows),

@@ -20,6 +20,7 @@ from accelbench.present.texts import phrase
 if TYPE_CHECKING:
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
     from accelbench.predict.measurement_plan import MeasurementPlan
+    from accelbench.predict.serving.predictor import ServingPrediction
 
 _log = logging.getLogger(__name__)
 #: Terminals in which headings stand in two lines, and which of them do.
@@ -165,3 +166,33 @@ def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> s
     if knee["batch_size"] is None:
         return phrase("predict.no-knee", model=model, where=where)
     return phrase("predict.knee", model=model, where=where, batch_size=knee["batch_size"])
+
+
+def show_servers(answers: Sequence[ServingPrediction]) -> None:
+    """Print predicted servers with their bands, whether they fit, and what they rest on."""
+    heads = ["server", "users", "TTFT ms", "90 % band", "TPOT ms", "90 % band", "tokens/s",
+             "per GPU", "fits"]  # fmt: skip
+    rows = []
+    for answer in answers:
+        entry = answer.to_dict()
+        server = f"{entry['model']} {entry['framework']}/{entry['system']} {entry['precision']}"
+        rows.append([
+            visible(f"{server} tp{entry['tensor_parallel']}"), figure(entry["concurrency"]),
+            figure(entry["ttft_ms"]),
+            ends_text(entry["ttft_low_ms"], entry["ttft_high_ms"], figure, " … "),
+            figure(entry["tpot_ms"]),
+            ends_text(entry["tpot_low_ms"], entry["tpot_high_ms"], figure, " … "),
+            figure(entry["output_tokens_s"]), figure(entry["output_tokens_s_per_gpu"]),
+            "yes" if entry["fits"] else "no",
+        ])  # fmt: skip
+    notes = list(dict.fromkeys(note for answer in answers for note in answer.expected.notes))
+    last = answers[-1].to_dict()
+    memory = phrase(
+        "predict.server-memory",
+        weights=figure(last["weights_gib"]),
+        tokens=figure(last["cache_tokens"]),
+        users=figure(last["largest_concurrency"]),
+    )
+    basis = phrase("predict.server-basis", count=last["learned_from"])
+    table = Table(columns(heads), [[TonedText(str(cell)) for cell in row] for row in rows])
+    show(Document("", [table, Notes([memory, *notes, basis])]))

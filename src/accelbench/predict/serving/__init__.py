@@ -1,0 +1,1 @@
+"""Predictions of served language models: operator tables, step times, continuous batching."""
