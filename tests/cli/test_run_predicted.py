@@ -113,7 +113,7 @@ def test_before_a_run_no_predictor_is_fitted_to_many_cases(run, monkeypatch):
     monkeypatch.setattr(forecasting, "_MOST_FITTED", 5)
     words = ("bert-tiny", "--batch-sizes", "1", *QUICK, "--benchmark-only")
     assert run.json(*words, "--dry-run")["predicted_cases"] == 1  # a dry run has the time
-    for file in Path("prediction_models").glob("*.json"):
+    for file in Path("prediction_models").glob("*.npz"):
         file.unlink()
     assert "nothing was learned from 6 measured cases yet" in " ".join(run(*words)[1].split())
 

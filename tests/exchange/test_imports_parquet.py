@@ -90,27 +90,27 @@ def test_what_was_measured_elsewhere_is_imported_here(database, exported, tmp_pa
     ("name", "column", "row", "why"),
     [
         ("result_id", None, None, "the column is missing"),
-        ("latency_mean_ms", pa.array(["fast"] * 13), None, "VARCHAR where DOUBLE is expected"),
-        ("model", pa.array(["m"] * 4 + [None] * 9), 5, "it is missing"),
+        ("latency_mean_ms", pa.array(["fast"] * 14), None, "VARCHAR where DOUBLE is expected"),
+        ("model", pa.array(["m"] * 4 + [None] * 10), 5, "it is missing"),
         (
             "provenance",
-            pa.array(["imported"] * 12 + ["rumour"]),
-            13,
+            pa.array(["imported"] * 13 + ["rumour"]),
+            14,
             "'rumour' is none of measured,",
         ),
-        ("latency_mean_ms", pa.array([1.0] * 5 + [-1.0] * 8), 6, "-1 is not above 0"),
-        ("batch_size", pa.array([None, 0] + [1] * 11, pa.int64()), 2, "0 is not above 0"),
-        ("load_ms", pa.array([0.0, float("nan")] + [0.0] * 11), 2, "nan is no finite number"),
-        ("load_ms", pa.array([0.0, -1.0] + [0.0] * 11), 2, "-1 is below 0"),
-        ("mode", pa.array(["training"] * 12 + ["x"]), 13, "'x' is none of inference"),
-        ("conditions", pa.array(["{}", "{"] + ["{}"] * 11), 2, "it is no JSON"),
+        ("latency_mean_ms", pa.array([1.0] * 5 + [-1.0] * 9), 6, "-1 is not above 0"),
+        ("batch_size", pa.array([None, 0] + [1] * 12, pa.int64()), 2, "0 is not above 0"),
+        ("load_ms", pa.array([0.0, float("nan")] + [0.0] * 12), 2, "nan is no finite number"),
+        ("load_ms", pa.array([0.0, -1.0] + [0.0] * 12), 2, "-1 is below 0"),
+        ("mode", pa.array(["training"] * 13 + ["x"]), 14, "'x' is none of inference"),
+        ("conditions", pa.array(["{}", "{"] + ["{}"] * 12), 2, "it is no JSON"),
     ],
 )
 def test_an_export_that_is_not_one_is_refused_by_column_and_row(
     exported, tmp_path, name, column, row, why
 ):
     table = pq.read_table(exported[0])
-    assert table.num_rows == 13
+    assert table.num_rows == 14
     index = table.column_names.index(name)
     table = table.remove_column(index) if column is None else table.set_column(index, name, column)
     path = tmp_path / "broken.parquet"

@@ -176,6 +176,11 @@ def test_a_page_without_a_question_is_its_form(site, started):
             assert f'<label for="{field.name}">' in page
 
 
+_OF_SERVERS = (
+    "serving", "tables", "measured", "tensor-parallel", "pipeline-parallel", "data-parallel",
+    "expert-parallel", "concurrency", "rate", "prefill-workers", "decode-workers",
+    "prefill-tensor-parallel",
+)  # fmt: skip
 #: Options of the commands that no form has, and why.
 _NOT_ASKED = {
     "verify": "it measures", "budget": "of --verify", "create-map": "a map is no answer of a page",
@@ -183,10 +188,11 @@ _NOT_ASKED = {
     "explain": "shows more of the same", "output": "a file", "json": "the page links it",
     "document": "how the page asks", "matrix": "every model at once", "retrain": "learns the same",
     "suggest-anchors": "no answer of figures", "plot": "a file", "evaluate": "a page of its own",
-    "train": "of --evaluate", "test": "of --evaluate", "graph-features": "of --evaluate",
+    "train": "of --evaluate", "test": "of --evaluate", "graph-features": "a file",
     "anchors": "of --evaluate", "target": "of --evaluate", "help": "words",
     "model": "the first field", "model-name": "the first field", "db-path": "as --db",
     "database-path": "as --db",
+    **dict.fromkeys(_OF_SERVERS, "of servers, by operator tables"),
 }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, loads
 from accelbench.predict.serving.operators import ServingSystem, bits_of_dtype, system_of
 
 if TYPE_CHECKING:
@@ -258,8 +258,8 @@ def served_model(name: str, config: Path | None = None) -> ServedModel:
 def model_of_config(name: str, path: Path) -> ServedModel:
     """Return the architecture that a config.json of transformers describes."""
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        read = loads(path.read_text(encoding="utf-8"), infinite=True)
+    except (OSError, ValueError, JsonError) as error:
         raise UsageError(f"{path} is not a readable config.json: {error}.") from error
     config: Mapping[str, Any] = read.get("text_config") or read
 
@@ -375,7 +375,7 @@ def measured_servers(database: Database) -> list[MeasuredServer]:
         [
             measured_server(
                 dict(zip(names, row, strict=True))
-                | {"options": json.loads(str(row[6])), "conditions": json.loads(str(row[7]))}
+                | {"options": loads(str(row[6])), "conditions": loads(str(row[7]))}
             )
             for row in rows
         ]

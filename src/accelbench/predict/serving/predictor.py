@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, loads
 from accelbench.predict.serving.models import (
     AGGREGATED,
     DISAGGREGATED,
@@ -101,8 +102,8 @@ class ServingTimes:
         known: dict[str, Any] = {}
         if keep is not None and keep.exists():
             try:
-                known = json.loads(keep.read_text(encoding="utf-8"))
-            except ValueError:
+                known = loads(keep.read_text(encoding="utf-8"))
+            except (ValueError, JsonError):
                 known = {}
         keys = [_key_of(question) for question in questions]
         fresh = False
