@@ -255,6 +255,7 @@ def test_half_the_bits_are_enough_for_finite_outputs(spec):
 @pytest.mark.parametrize("narrow", [False, True], ids=["fp32", "autocast"])
 def test_training_of_text_reaches_every_weight(spec, narrow):
     module = build(spec.trained, 0).train()
+    torch.manual_seed(0)  # gradients of two items may cancel, as dropout has it
     with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
         outputs, fed = stepped(spec, module, Shapes(2, sequence=12))
         loss = named(spec.training.loss)(outputs, fed)

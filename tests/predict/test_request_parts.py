@@ -53,7 +53,7 @@ def measured_requests(path: Path) -> Database:
 
 
 def parts_of(*cases: PredictedCase, database: Database | None = None) -> list[dict[str, Any]]:
-    traces = Traces(trace=False)
+    traces = Traces(Path("no such folder"), trace=False)  # what other tests traced changes nothing
     known = predictors_of(database, traces, keep=False)
     return list(answer(cases, known.of, known.stored.learnable, traces).figures)  # type: ignore[arg-type]
 
@@ -178,7 +178,7 @@ def test_parts_that_were_measured_apart_and_do_not_add_up_are_named(tmp_path):
         "prompt_tokens": 128, "new_tokens": 32, "ttft_ms": 3.0, "tpot_ms": 2.0,
     }  # fmt: skip
     database = measured_store(tmp_path / "db.duckdb", {**row, "latency_mean_ms": 50.0})
-    traces = Traces(trace=False)
+    traces = Traces(Path("no such folder"), trace=False)  # what other tests traced changes nothing
     known = predictors_of(database, traces, keep=False)
     place = known.stored.cases[0].case.configuration
     found = answer([request(place=place)], known.of, known.stored.learnable, traces)
