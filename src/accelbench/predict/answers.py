@@ -31,13 +31,14 @@ from accelbench.predict.cases import (
     sizes_of,
 )
 from accelbench.predict.held_out import cases_held_out
-from accelbench.predict.monotone import rising_with_batch
+from accelbench.predict.monotone import rising_with_batch, with_nodes
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
     PassCounts,
     TracedCase,
     peaks_are_known,
+    time_terms,
 )
 from accelbench.predict.traces import Traces
 
@@ -102,7 +103,8 @@ def request_parts(
     cases = [part for _, parts in requests for part in parts]
     features = CaseFeatures.of(cases, LATENCY, calibrated=calibrated)
     each = partial(predictor.predict_traced, calibrated=calibrated)
-    predicted = rising_with_batch(cases, known.values(), LATENCY, each)
+    nodes = with_nodes(cases, known.values())
+    predicted = rising_with_batch(nodes, known.values(), LATENCY, each)
     measured, least = set(predicted.measured.tolist()), predictor.least(features)
     measured_wholes = set(whole.measured.tolist())
     values, ends = predicted.value.tolist(), (predicted.low.tolist(), predicted.high.tolist())
@@ -385,14 +387,14 @@ def answer(
     known_cases = [entry.case for entry in traced]
     known = {entry.case: entry for entry in measured}
 
+    nodes = with_nodes(traced, measured)
+    times = time_terms(nodes.entries, calibrated)  # a matrix has two hundred thousand nodes
+
+    def predict(target: str, entries: Sequence[TracedCase]) -> CasePredictions:
+        return predictors[target].predict(CaseFeatures.of(entries, target, times, calibrated))
+
     latency, memory = (
-        rising_with_batch(
-            traced,
-            measured,
-            target,
-            partial(predictors[target].predict_traced, calibrated=calibrated),
-        )
-        for target in TARGETS
+        rising_with_batch(nodes, measured, target, partial(predict, target)) for target in TARGETS
     )
     requests = request_parts(traced, latency, predictors[LATENCY], known, calibrated)
     latency = requests.whole

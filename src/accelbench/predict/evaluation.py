@@ -30,7 +30,7 @@ from accelbench.predict.cases import (
 from accelbench.predict.device_limits import LEVEL
 from accelbench.predict.graph_file_models import FileModel, operator_models
 from accelbench.predict.measurement_plan import most_telling
-from accelbench.predict.monotone import rising_with_batch
+from accelbench.predict.monotone import rising_with_batch, with_nodes
 from accelbench.predict.scoring import EvaluatedCases, Predictions, joined_cases, score_by
 from accelbench.predict.signatures import Floats
 from accelbench.predict.stored_cases import StoredCases, stored_cases
@@ -177,7 +177,8 @@ def _evaluated(
 ) -> EvaluatedCases:
     target = predictor.target
     traced = [operators[entry.case] for entry in asked]
-    made = rising_with_batch(traced, measured, target, predictor.predict_traced)
+    nodes = with_nodes(traced, measured)
+    made = rising_with_batch(nodes, measured, target, predictor.predict_traced)
     truth = np.array([entry.value(target) for entry in asked])
     half, bases = _half_widths(made, truth), [kind.value for kind in made.basis]
     for row, kind in enumerate(made.basis):

@@ -59,6 +59,7 @@ class HeldOutErrors:
         self._engines = np.array([_engine(case.configuration) for case in cases])
         self._whole = np.array([not case.part for case in cases], dtype=bool)
         self._of: dict[Basis, Floats] = {}
+        self._found: dict[tuple[Basis, str], HeldOutError | None] = {}
 
     def of(self, basis: Basis, place: CaseConfiguration) -> HeldOutError | None:
         """The error of predictions that rest on something, in a configuration's engine.
@@ -68,9 +69,15 @@ class HeldOutErrors:
         """
         if basis in (Basis.MEASURED, Basis.PEAKS) or self._process is None:
             return None
+        key = basis, _engine(place)
+        if key not in self._found:
+            self._found[key] = self._look_up(*key, self._process)
+        return self._found[key]
+
+    def _look_up(self, basis: Basis, engine: str, process: ResidualProcess) -> HeldOutError | None:
         if basis not in self._of:
-            self._of[basis] = np.abs(np.exp(-self._errors(basis, self._process)) - 1.0)
-        errors, engine = self._of[basis], _engine(place)
+            self._of[basis] = np.abs(np.exp(-self._errors(basis, process)) - 1.0)
+        errors = self._of[basis]
         for name, rows in ((engine, self._engines == engine), ("", self._whole)):
             some = errors[rows & ~np.isnan(errors)]
             if len(some) >= _FEWEST:
@@ -103,6 +110,8 @@ def _held_with(case: PredictedCase, basis: Basis) -> object:
         return case.configuration
     if basis is Basis.ELSEWHERE:
         return case.model, case.configuration
+    if basis is Basis.FAMILY:
+        return case.model
     return with_its_parts(case)
 
 

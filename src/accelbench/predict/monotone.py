@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from accelbench.core.case import Shapes
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.cases import (
     SIZES_WITHOUT_BATCH,
@@ -166,8 +167,22 @@ class NodeRows:
     again: list[tuple[int, int]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class NodeCases:
+    """Cases that are asked, and behind them the nodes of their series.
+
+    Attributes:
+        asked: how many of the entries are asked.
+        series: the rows of each series.
+    """
+
+    entries: Sequence[TracedCase]
+    asked: int
+    series: Sequence[NodeRows]
+
+
 def rising_with_batch(
-    traced: Sequence[TracedCase],
+    nodes: NodeCases,
     known: Collection[MeasuredCase],
     target: str,
     predict: Callable[[Sequence[TracedCase]], CasePredictions],
@@ -178,9 +193,9 @@ def rising_with_batch(
     between them. A measured node leaves its neighbours no surer than that: read off between two as
     narrow as a single figure, three of nine cases of an H200 lay inside, and five lie so.
     """
-    if not traced:
-        return predict(traced)
-    entries, series = _with_nodes(traced, known)
+    entries, series = nodes.entries, nodes.series
+    if not entries:
+        return predict(entries)
     cases = [entry.case for entry in entries]
     by_case = {entry.case: entry for entry in known}
     made = held_by_measured(predict(entries), cases, known, target)
@@ -192,14 +207,12 @@ def rising_with_batch(
     for rows in series:
         _go_on(ends, rows)
     value, low, high = ends
-    asked = replace(made, value=value, low=low, high=high).at(np.arange(len(traced)))
-    return held_by_measured(asked, cases[: len(traced)], known, target)
+    asked = replace(made, value=value, low=low, high=high).at(np.arange(nodes.asked))
+    return held_by_measured(asked, cases[: nodes.asked], known, target)
 
 
-def _with_nodes(
-    traced: Sequence[TracedCase], known: Collection[MeasuredCase]
-) -> tuple[list[TracedCase], list[NodeRows]]:
-    """What is asked and behind it every node that is not, with the rows of each series."""
+def with_nodes(traced: Sequence[TracedCase], known: Collection[MeasuredCase]) -> NodeCases:
+    """Return what is asked, and behind it every node that is not."""
     entries = list(traced)
     cases = [entry.case for entry in traced]
     models = {case.model for case in cases}
@@ -212,6 +225,7 @@ def _with_nodes(
     for row, (case, place) in enumerate(zip(cases, places[: len(cases)], strict=True)):
         asked.setdefault(series_key(case, place), {}).setdefault(case.shapes.batch, []).append(row)
     series = []
+    shapes: dict[tuple[object, int], Shapes] = {}
     for key, rows_of in asked.items():
         batches = measured.get(key, set())
         largest = max([_LARGEST, *batches])
@@ -219,7 +233,14 @@ def _with_nodes(
         first = traced[next(iter(rows_of.values()))[0]]
         for batch in sorted({*_powers(max([largest, *rows_of])), *batches}):
             if batch not in rows_of:
-                entries.append(replace(first, case=_at(first.case, batch)))
+                size = key[-1], batch
+                if size not in shapes:
+                    shapes[size] = replace(first.case.shapes, batch=batch)
+                case = first.case
+                node = PredictedCase(
+                    case.model, case.family, shapes[size], case.configuration, case.part
+                )
+                entries.append(TracedCase(node, first.passes))
             row = rows_of[batch][0] if batch in rows_of else len(entries) - 1
             (rows.settled if batch <= _up(largest) else rows.beyond)[batch] = row
         for batch, several in rows_of.items():
@@ -228,7 +249,7 @@ def _with_nodes(
             else:
                 rows.between += [(batch, row) for row in several]
         series.append(rows)
-    return entries, series
+    return NodeCases(entries, len(traced), series)
 
 
 def _go_on(ends: Floats, rows: NodeRows) -> None:
@@ -244,10 +265,6 @@ def _go_on(ends: Floats, rows: NodeRows) -> None:
         logs = np.log(np.maximum.accumulate(ends[:, nodes], axis=1))
         for batch, row in rows.between:
             ends[:, row] = [np.exp(np.interp(np.log(batch), batches, line)) for line in logs]
-
-
-def _at(case: PredictedCase, batch: int) -> PredictedCase:
-    return replace(case, shapes=replace(case.shapes, batch=batch))
 
 
 def _up(batch: int) -> int:
