@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from accelbench.core.errors import UsageError
 from accelbench.predict.case_predictor import CaseFeatures, fit_predictors
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, kind_of
 from accelbench.predict.evaluation import TableRequest, evaluate_tables
-from accelbench.predict.graph_file_models import operator_models
+from accelbench.predict.graph_file_models import kept_operators, operator_models
 from predict_tables import made_up
 
 
@@ -142,3 +144,40 @@ def test_results_of_phones_do_not_move_predictions_of_cards():
     )
     assert both.value == pytest.approx(alone.value)
     assert both.high == pytest.approx(alone.high)
+
+
+def test_models_of_an_installed_package_are_traced_by_name(tables, tmp_path, capsys, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from accelbench.cli.main import app
+
+    def create_model(name: str, pretrained: bool) -> Any:
+        assert not pretrained
+        if name == "unpicturable":
+            raise RuntimeError("it takes no picture")
+        return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+
+    timm = ModuleType("timm")
+    names = ["wide_0", "unseen_net", "unpicturable"]
+    monkeypatch.setattr(timm, "list_models", lambda: names, raising=False)
+    monkeypatch.setattr(timm, "create_model", create_model, raising=False)
+    monkeypatch.setitem(sys.modules, "timm", timm)
+    database = tmp_path / "db.duckdb"
+
+    def answer(*words: str) -> dict[str, Any]:
+        with pytest.raises(SystemExit) as ended:
+            app([*words, "--json", "--db", str(database)])
+        assert ended.value.code in (0, None)
+        content: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return content
+
+    answer("db", "import", "tidy", str(tables["train"]))
+    made = answer("predict", "Unseen-Net", "--hardware", "RTX 4090", "--graph-features", "timm")
+    assert {entry["model"] for entry in made["predictions"]} == {"unseen_net"}
+    # Of the table's models the package has one, and it is learned from.
+    rows = pq.read_table(tables["train"]).to_pylist()
+    assert made["learned_from"] == sum(row["model"].split(".")[0] == "wide_0" for row in rows)
+    traced = kept_operators(database)
+    assert set(traced) == {"wide_0", "unseen_net"}
+    (passed,) = (traced["unseen_net"].passes or {}).values()
+    side = 224 - 2
+    assert passed.sums.macs.sum() == side * side * 8 * 3 * 9

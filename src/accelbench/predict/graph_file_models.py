@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import glob
+import hashlib
+import io
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ from accelbench.models.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.models.file_models.folders import config_model
 from accelbench.models.file_models.given_inputs import IMAGE, SEQUENCE
 from accelbench.models.file_models.kinds import FileRefusedError, formats_by_suffix
+from accelbench.models.find import key_of
 from accelbench.models.graph_files.costs import graph_name
 from accelbench.models.graph_files.steps import OperatorSignature, UntracedError
 from accelbench.predict.cases import FROM_FILE, sizes_of
@@ -36,6 +39,8 @@ from accelbench.predict.signatures import CLASSES, PassTrace
 if TYPE_CHECKING:
     from pyarrow import Table
 
+    from accelbench.store.database import Database
+
 CONFIG = "config"
 #: What names a row's graph; the other columns are those of a signature, and `count`.
 _GRAPH = ("model", "img_size")
@@ -43,6 +48,8 @@ _GRAPH = ("model", "img_size")
 _USUAL_SIDE = 224
 #: The format of models of tables of operators.
 OPERATORS = "operators"
+#: Packages whose models are traced by name.
+PACKAGES = ("timm", "torchvision")
 _FP32_BYTES = 4
 
 
@@ -279,9 +286,21 @@ def _pass_of(signatures: list[tuple[OperatorSignature, int]]) -> PassTrace:
     return PassTrace(sorted(signatures), weights, _FP32_BYTES * largest)
 
 
-def table_model(tables: Mapping[str, FileModel], name: str) -> FileModel | None:
-    """Return the model of a name; a tag after a dot names weights, not another architecture."""
-    return tables.get(name) or tables.get(name.split(".")[0])
+class OperatorTables(dict[str, FileModel]):
+    """Models of tables of operators, by name."""
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {key_of(name): name for name in self}
+
+    def find(self, name: str) -> FileModel | None:
+        """Return the model of a name, in any spelling.
+
+        A tag after a dot names weights, not another architecture.
+        """
+        bare = name.split(".")[0]
+        spelling = self._names.get(key_of(name)) or self._names.get(key_of(bare))
+        return self.get(name) or self.get(bare) or self.get(spelling or "")
 
 
 def keep_operators(path: Path, database: Path) -> None:
@@ -291,11 +310,48 @@ def keep_operators(path: Path, database: Path) -> None:
     write_over(database.parent / FOLDER / name, path.read_bytes())
 
 
-def kept_operators(database: Path) -> dict[str, FileModel]:
+def trace_package(
+    package: str, database: Database, more: Iterable[str], hear: Callable[[str], None]
+) -> None:
+    """Trace the models of a package that a database has results of, and keep their operators.
+
+    Raises:
+        UsageError: the package has none of them.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from accelbench.predict.tracing import package_operators
+
+    _, rows = database.query(
+        "SELECT DISTINCT model, image_size FROM benchmark_results WHERE model IS NOT NULL"
+    )
+    kept = kept_operators(database.path)
+    wanted: dict[str, list[int]] = {name: [] for name in more}
+    for model, side in rows:
+        sides = wanted.setdefault(str(model), [])
+        sides += [int(str(side))] if side else []
+    wanted = {name: sorted(sides) for name, sides in wanted.items() if not kept.find(name)}
+    operators = package_operators(package, wanted, hear)
+    if not operators:
+        raise UsageError(
+            f"{package} has no model that {database.name} has results of, beyond those that are"
+            " kept.",
+            "Name a table of operators, or import results first.",
+        )
+    content = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(operators), content)
+    digest = hashlib.sha256(content.getvalue()).hexdigest()
+    name = f"{_kept_prefix(database.path)}{digest[:12]}.parquet"
+    write_over(database.path.parent / FOLDER / name, content.getvalue())
+
+
+def kept_operators(database: Path) -> OperatorTables:
     """Return the models of the tables that are kept beside a database, by name."""
     folder = database.parent / FOLDER
     paths = sorted(folder.glob(f"{glob.escape(_kept_prefix(database))}*.parquet"))
-    return {name: model for path in paths for name, model in operator_models(path).items()}
+    models = (operator_models(path) for path in paths)
+    return OperatorTables({name: one for some in models for name, one in some.items()})
 
 
 def _kept_prefix(database: Path) -> str:

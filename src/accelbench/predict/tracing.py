@@ -11,9 +11,10 @@ Imports torch: import this module only where something is traced.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,9 +22,11 @@ import torch
 
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
-from accelbench.models.counting import Count, Counter
+from accelbench.models.counting import Count, Counter, count_forward
+from accelbench.models.find import key_of
 from accelbench.models.graph_files.steps import COPIES, OperatorSignature, class_of
 from accelbench.models.op_costs import FREE, PRODUCTS, Args
+from accelbench.models.package_models.building import package as import_package
 from accelbench.models.passes import Passes, TrainingPasses
 from accelbench.predict.signatures import PassTrace, holds_pairs
 
@@ -100,6 +103,59 @@ def trace(spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace]:
         longer = replace(single, prompt_tokens=middle, new_tokens=2)
         counts["decode"] = passes.request(longer, 1)[1]
     return {name: _traced(count, weights) for name, count in counts.items()}
+
+
+#: One row of a table of operators, by its columns.
+OperatorRow = dict[str, object]
+
+
+def package_operators(
+    package: str, wanted: Mapping[str, Collection[int]], hear: Callable[[str], None]
+) -> list[OperatorRow]:
+    """Return the operators of a package's models, as a table of operators has them.
+
+    Args:
+        package: timm or torchvision.
+        wanted: sides of images by model; models that the package does not have are left out, and
+            so are those that cannot be traced.
+        hear: is called before each model.
+    """
+    library = import_package(package)
+    models = library if package == "timm" else library.models
+    names = {key_of(name): name for name in models.list_models()}
+    known = {names[key]: wanted[name] for name in wanted if (key := _key_in(name, names))}
+    rows: list[OperatorRow] = []
+    for number, (name, sides) in enumerate(known.items(), start=1):
+        hear(f"Tracing {name}, {number} of {len(known)} models of {package} …")
+        try:
+            with torch.device("meta"):
+                module = (
+                    models.create_model(name, pretrained=False)
+                    if package == "timm"
+                    else models.get_model(name, weights=None)
+                )
+            argument = next(iter(inspect.signature(module.forward).parameters))
+            for side in sides or (_side_of(module),):
+                fed = {argument: torch.empty(1, 3, side, side, device="meta")}
+                count = count_forward(module.eval(), fed, SignatureCounter)
+                assert isinstance(count, SignatureCount)
+                rows += [
+                    {"model": name, "img_size": side, **signature._asdict(), "count": times}
+                    for signature, times in count.signatures.items()
+                ]
+        except Exception:  # noqa: S112 — another input than a picture, or another size
+            continue
+    return rows
+
+
+def _key_in(name: str, names: Mapping[str, str]) -> str:
+    keys = (key_of(name), key_of(name.split(".")[0]))
+    return next((key for key in keys if key in names), "")
+
+
+def _side_of(module: torch.nn.Module) -> int:
+    config = getattr(module, "pretrained_cfg", None) or {}
+    return int((config.get("input_size") or (3, 224, 224))[-1])
 
 
 def _with_pairs(forward: PassTrace, passes: Passes, single: Shapes) -> PassTrace:

@@ -49,7 +49,7 @@ from accelbench.run.plan.run_forecast import SecondsRange
 if TYPE_CHECKING:
     from accelbench.core.protocols import Device
     from accelbench.predict.answers import PredictionAnswer
-    from accelbench.predict.graph_file_models import FileModel
+    from accelbench.predict.graph_file_models import FileModel, OperatorTables
     from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
     from accelbench.predict.questions import PredictionQuestion
     from accelbench.predict.stored_predictors import Predictors
@@ -98,7 +98,7 @@ def predict(
     evaluate: bool = option(False, "--evaluate"),
     train: list[str] = option([], "--train", metavar="FILE"),
     test: Path | None = option(None, "--test", metavar="FILE"),
-    graph_features: Path | None = option(None, "--graph-features", metavar="FILE"),
+    graph_features: str | None = option(None, "--graph-features", metavar="FILE|PACKAGE"),
     anchors: int = option(0, "--anchors", metavar="K"),
     target: str | None = option(None, "--target"),
     # -- what is shown
@@ -184,7 +184,7 @@ def predict(
         # What is wrong with other words is said before files are read, which takes seconds.
         asked_sizes, database = sizes_of(sizes), database_at(db)
         batches_of(batch_sizes, ())
-        operators = _operators(graph_features, database)
+        operators = _operators(graph_features, database, named, progress.say)
         files = files_of(
             named,
             operators,
@@ -346,14 +346,33 @@ def _refuse_of_tables(anchors: int, target: str | None) -> None:
             )
 
 
-def _operators(graph_features: Path | None, database: Database | None) -> Mapping[str, FileModel]:
-    """Return the models of tables of operators, and keep one that is named beside the database."""
-    from accelbench.predict.graph_file_models import keep_operators, kept_operators, operator_models
+def _operators(
+    graph_features: str | None,
+    database: Database | None,
+    models: Sequence[str],
+    hear: Callable[[str], None],
+) -> OperatorTables:
+    """Return the models of tables of operators; keep what is named beside the database."""
+    from accelbench.predict.graph_file_models import (
+        PACKAGES,
+        OperatorTables,
+        keep_operators,
+        kept_operators,
+        operator_models,
+        trace_package,
+    )
 
     if database is None:
-        return {} if graph_features is None else operator_models(graph_features)
-    if graph_features is not None:
-        keep_operators(graph_features, database.path)
+        if graph_features in PACKAGES:
+            raise UsageError(
+                f"The models of {graph_features} are traced for the results of a database.",
+                "Name it with --db.",
+            )
+        return OperatorTables(operator_models(Path(graph_features)) if graph_features else {})
+    if graph_features in PACKAGES:
+        trace_package(graph_features, database, models, hear)
+    elif graph_features is not None:
+        keep_operators(Path(graph_features), database.path)
     return kept_operators(database.path)
 
 
@@ -436,7 +455,7 @@ def _evaluate_own(predicting: Predicting, shown: _Shown, progress: ProgressLine)
 def _evaluate_tables(
     train: Sequence[str],
     test: Path | None,
-    graph_features: Path | None,
+    graph_features: str | None,
     anchors: int,
     target: str | None,
     shown: _Shown,
@@ -449,10 +468,11 @@ def _evaluate_tables(
     from accelbench.present.terminal.predictions import show_notes, show_scores
 
     paths = tuple(Path(word) for word in train)
+    operators = None if graph_features is None else Path(graph_features)
     progress = ProgressLine(sys.stderr)
     with progress:
         scores, cases = evaluate_tables(
-            TableRequest(paths, test, graph_features, anchors, target or LATENCY), progress.say
+            TableRequest(paths, test, operators, anchors, target or LATENCY), progress.say
         )
     learned = f"{test.name}, learned from {', '.join(path.name for path in paths)}."
     shown.picture(lambda: evaluation_picture([cases], learned))
@@ -553,7 +573,8 @@ class Predicting:
             names = sorted(others, key=lambda name: (-others[name], name))
             notes.append(
                 f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
-                f"not learned from: {listed(names, _MOST_NAMED)}"
+                f"not learned from: {listed(names, _MOST_NAMED)}; --graph-features names their"
+                " operators"
             )
         if self.predictors.stored.several:
             alike = self.predictors.stored.several
@@ -666,16 +687,16 @@ def _notes_of_files(files: Sequence[FileModel]) -> list[str]:
 
 def files_of(
     models: Sequence[str],
-    tables: Mapping[str, FileModel],
+    tables: OperatorTables,
     sizes: dict[str, tuple[int, ...]],
     hear: Callable[[str], None],
     check: Callable[[list[str]], object] = lambda _: None,
     stored: Callable[[str], UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
     """Return the models of tables and of files, by name; `check` sees the other names first."""
-    from accelbench.predict.graph_file_models import file_model, names_a_file, table_model
+    from accelbench.predict.graph_file_models import file_model, names_a_file
 
-    files = {name: model for name in models if (model := table_model(tables, name))}
+    files = {name: model for name in models if (model := tables.find(name))}
     of_files: list[str] = []
     for name in dict.fromkeys(models):
         if name in files:
