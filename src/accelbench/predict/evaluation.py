@@ -28,7 +28,7 @@ from accelbench.predict.cases import (
     PredictedCase,
 )
 from accelbench.predict.device_limits import LEVEL
-from accelbench.predict.graph_file_models import OperatorTables, operator_models
+from accelbench.predict.graph_file_models import TableModels, operator_models
 from accelbench.predict.measurement_plan import most_telling
 from accelbench.predict.monotone import rising_with_batch, with_nodes
 from accelbench.predict.scoring import EvaluatedCases, Predictions, joined_cases, score_by
@@ -72,7 +72,7 @@ def evaluate_tables(
     if request.anchors < 0:
         raise UsageError("--anchors takes a number of measurements, 0 or more.")
     started = time.monotonic()
-    models = OperatorTables()
+    models = TableModels()
     if request.graph_features is not None:
         models |= operator_models(request.graph_features)
     traces = Traces(own=models, hear=hear)
@@ -115,7 +115,7 @@ def evaluate_tables(
     }, cases
 
 
-def _imported(tables: Sequence[Path], models: OperatorTables) -> StoredCases:
+def _imported(tables: Sequence[Path], models: TableModels) -> StoredCases:
     """Return the measured cases of tables, as a store that imported them has them."""
     from accelbench.exchange.imports.reading import read_import
     from accelbench.store.database import Database

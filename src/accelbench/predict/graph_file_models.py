@@ -286,7 +286,7 @@ def _pass_of(signatures: list[tuple[OperatorSignature, int]]) -> PassTrace:
     return PassTrace(sorted(signatures), weights, _FP32_BYTES * largest)
 
 
-class OperatorTables(dict[str, FileModel]):
+class TableModels(dict[str, FileModel]):
     """Models of tables of operators, by name."""
 
     @cached_property
@@ -346,12 +346,12 @@ def trace_package(
     write_over(database.path.parent / FOLDER / name, content.getvalue())
 
 
-def kept_operators(database: Path) -> OperatorTables:
+def kept_operators(database: Path) -> TableModels:
     """Return the models of the tables that are kept beside a database, by name."""
     folder = database.parent / FOLDER
     paths = sorted(folder.glob(f"{glob.escape(_kept_prefix(database))}*.parquet"))
     models = (operator_models(path) for path in paths)
-    return OperatorTables({name: one for some in models for name, one in some.items()})
+    return TableModels({name: one for some in models for name, one in some.items()})
 
 
 def _kept_prefix(database: Path) -> str:

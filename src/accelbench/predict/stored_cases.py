@@ -31,7 +31,7 @@ from accelbench.predict.cases import (
     measured_cases,
     shapes_from,
 )
-from accelbench.predict.graph_file_models import OperatorTables
+from accelbench.predict.graph_file_models import TableModels
 
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
@@ -48,7 +48,7 @@ _MEASURED = (
     "verification",
 )
 _READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *OF_WORTH))
-_NO_TABLES = OperatorTables()
+_NO_TABLES = TableModels()
 #: Launches differ by this ratio at most, that of the ends of an interval of ±25 %.
 _WIDEST_SPREAD = 1.25 / 0.75
 #: The ratio by which launches differ; of five and more the middle half, as one may be an outlier.
@@ -105,7 +105,7 @@ class StoredCases:
         return measured_cases(len(self.cases), of_others)
 
 
-def stored_cases(database: Database, tables: OperatorTables = _NO_TABLES) -> StoredCases:
+def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> StoredCases:
     """Return the measured cases of a store, each once.
 
     A case may be stored several times: with and without its default sizes, under other names of its

@@ -49,7 +49,7 @@ from accelbench.run.plan.run_forecast import SecondsRange
 if TYPE_CHECKING:
     from accelbench.core.protocols import Device
     from accelbench.predict.answers import PredictionAnswer
-    from accelbench.predict.graph_file_models import FileModel, OperatorTables
+    from accelbench.predict.graph_file_models import FileModel, TableModels
     from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
     from accelbench.predict.questions import PredictionQuestion
     from accelbench.predict.stored_predictors import Predictors
@@ -351,11 +351,11 @@ def _operators(
     database: Database | None,
     models: Sequence[str],
     hear: Callable[[str], None],
-) -> OperatorTables:
+) -> TableModels:
     """Return the models of tables of operators; keep what is named beside the database."""
     from accelbench.predict.graph_file_models import (
         PACKAGES,
-        OperatorTables,
+        TableModels,
         keep_operators,
         kept_operators,
         operator_models,
@@ -368,7 +368,7 @@ def _operators(
                 f"The models of {graph_features} are traced for the results of a database.",
                 "Name it with --db.",
             )
-        return OperatorTables(operator_models(Path(graph_features)) if graph_features else {})
+        return TableModels(operator_models(Path(graph_features)) if graph_features else {})
     if graph_features in PACKAGES:
         trace_package(graph_features, database, models, hear)
     elif graph_features is not None:
@@ -687,7 +687,7 @@ def _notes_of_files(files: Sequence[FileModel]) -> list[str]:
 
 def files_of(
     models: Sequence[str],
-    tables: OperatorTables,
+    tables: TableModels,
     sizes: dict[str, tuple[int, ...]],
     hear: Callable[[str], None],
     check: Callable[[list[str]], object] = lambda _: None,
