@@ -188,3 +188,20 @@ def test_batches_between_and_beyond():
     # Of what was measured to fall nothing follows in between.
     falling = [replace(entry, latency_ms=28.0 - entry.case.shapes.batch) for entry in known]
     assert held_by_measured(predicted, cases, falling, "latency").value[1] == 5.0
+
+
+def test_a_measured_batch_keeps_its_value_although_a_larger_one_was_faster(tmp_path):
+    nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
+    predictor = MeasuredTwice("latency", nothing, np.zeros(0))
+    place = replace(HERE, device="AMD EPYC 7763")
+    cases = [
+        PredictedCase("bert-tiny", "embedding", Shapes(size, sequence=128), place)
+        for size in (8, 16)
+    ]
+    known = [MeasuredCase(case, ms, None) for case, ms in zip(cases, (90.0, 60.0), strict=True)]
+    kinds = PredictorsByKind("latency", {"CPU": predictor})
+    of = {"latency": kinds, "memory": kinds}
+    figures = answer(cases, of, known, Traces(tmp_path, trace=False)).figures
+    assert [entry["latency_ms"] for entry in figures] == [90.0, 60.0]
+    for entry in figures:
+        assert entry["latency_low_ms"] <= entry["latency_ms"] <= entry["latency_high_ms"]

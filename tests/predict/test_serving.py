@@ -19,6 +19,7 @@ from accelbench.predict.serving.models import (
     ServingQuestion,
     architecture_name,
     cache_tokens,
+    check_question,
     layout_of,
     measured_servers,
     memory_bytes,
@@ -388,3 +389,38 @@ def test_unknown_models_of_a_store_are_left_out(tables, question):
     other = MeasuredServer(replace(question, model="lab/other", config=""), 10.0, 1.0)
     assert predict_servers([question], tables, None, [])[0].learned_from == 0
     assert ServingPredictor(ServingTimes(tables), [other]).count == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"engine": "foo"}, "foo"),
+        ({"precision": "fp32"}, "fp32"),
+        ({"new": 0}, "new token"),
+        ({"prompt": 0}, "prompt token"),
+        ({"rate": math.nan}, "nan"),
+        ({"rate": math.inf}, "inf"),
+        ({"layout": ServerLayout(7)}, "7 GPUs"),
+        ({"layout": ServerLayout(1, 1000)}, "1000 stages"),
+    ],
+)
+def test_servers_that_cannot_be_are_refused(question, change, words):
+    check_question(question)
+    with pytest.raises(UsageError, match=words):
+        check_question(replace(question, **change))
+
+
+def test_dense_models_in_int4_have_a_quarter_of_the_weights(question):
+    dense = replace(question, precision="int4")
+    sizes = [
+        memory_bytes(one.architecture, one.layout, *one.types)
+        for one in (dense, replace(question, precision="bf16"))
+    ]
+    assert sizes[0] < 0.5 * sizes[1]
+
+
+def test_a_damaged_operator_table_is_refused(tables):
+    file = next(tables.rglob("gemm_perf.txt"))
+    file.rename(file.with_suffix(".parquet"))
+    with pytest.raises(UsageError, match="gemm_perf"):
+        OperatorTables(tables, "h100", "vllm").gemm(1, 256, 256, "fp8")

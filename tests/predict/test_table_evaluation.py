@@ -18,7 +18,12 @@ from accelbench.core.errors import UsageError
 from accelbench.predict.case_predictor import CaseFeatures, fit_predictors
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, kind_of
 from accelbench.predict.evaluation import TableRequest, evaluate_tables
-from accelbench.predict.graph_file_models import kept_operators, operator_models
+from accelbench.predict.graph_file_models import (
+    FOLDER,
+    keep_operators,
+    kept_operators,
+    operator_models,
+)
 from predict_tables import made_up
 
 
@@ -181,3 +186,31 @@ def test_models_of_an_installed_package_are_traced_by_name(tables, tmp_path, cap
     (passed,) = (traced["unseen_net"].passes or {}).values()
     side = 224 - 2
     assert passed.sums.macs.sum() == side * side * 8 * 3 * 9
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("macs", -1), ("macs", None), ("count", 0), ("img_size", -5), ("op_class", "frobnicate"),
+     ("model", None)],
+)  # fmt: skip
+def test_rows_that_are_no_operators_are_refused(tables, tmp_path, column, value):
+    table = pq.read_table(tables["signatures"])
+    values = [value, *table[column].to_pylist()[1:]]
+    table = table.set_column(table.column_names.index(column), column, pa.array(values))
+    pq.write_table(table, path := tmp_path / "ops.parquet")
+    with pytest.raises(UsageError, match=r"Row 1 of ops\.parquet"):
+        operator_models(path)
+    pq.write_table(table.slice(0, 0), empty := tmp_path / "none.parquet")
+    with pytest.raises(UsageError, match="no operators"):
+        operator_models(empty)
+
+
+def test_a_damaged_kept_table_is_named_with_a_remedy(tables, tmp_path):
+    database = tmp_path / "db.duckdb"
+    keep_operators(tables["signatures"], database)
+    (kept,) = (tmp_path / FOLDER).glob("*.parquet")
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.raises(UsageError) as error:
+        kept_operators(database)
+    assert str(kept) in error.value.message
+    assert "--graph-features" in error.value.advice

@@ -257,10 +257,19 @@ def operator_models(path: Path) -> Mapping[str, FileModel]:
     )
     graphs: dict[str, dict[int, list[tuple[OperatorSignature, int]]]]
     graphs = defaultdict(lambda: defaultdict(list))
-    for model, image, op_class, *sizes in zip(*table.to_pydict().values(), strict=True):
-        known = op_class if op_class in CLASSES else CLASSES[-1]
-        *numbers, count = map(int, sizes)
-        graphs[model][image or 0].append((OperatorSignature(known, *numbers), count))
+    for row, values in enumerate(zip(*table.to_pydict().values(), strict=True), start=1):
+        model, image, op_class, *sizes = values
+        whole = [size for size in (image or 1, *sizes) if isinstance(size, int) and size >= 0]
+        if not model or op_class not in CLASSES or len(whole) <= len(sizes) or sizes[-1] < 1:
+            raise UsageError(
+                f"Row {row} of {path.name} is not an operator: a model, a class"
+                f" ({', '.join(CLASSES)}) and whole numbers.",
+                "Correct the table.",
+            )
+        *numbers, count = sizes
+        graphs[model][image or 0].append((OperatorSignature(op_class, *numbers), count))
+    if not graphs:
+        raise UsageError(f"{path.name} has no operators.", "Name another table.")
     digest = digest_of(path)
     return {
         model: _model(
@@ -350,8 +359,18 @@ def kept_operators(database: Path) -> TableModels:
     """Return the models of the tables that are kept beside a database, by name."""
     folder = database.parent / FOLDER
     paths = sorted(folder.glob(f"{glob.escape(_kept_prefix(database))}*.parquet"))
-    models = (operator_models(path) for path in paths)
+    models = (_kept(path) for path in paths)
     return TableModels({name: one for some in models for name, one in some.items()})
+
+
+def _kept(path: Path) -> Mapping[str, FileModel]:
+    try:
+        return operator_models(path)
+    except UsageError as error:
+        raise UsageError(
+            f"The table of operators that is kept at {path} is damaged.",
+            "Remove it, and name its original with --graph-features.",
+        ) from error
 
 
 def _kept_prefix(database: Path) -> str:

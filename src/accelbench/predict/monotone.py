@@ -74,7 +74,8 @@ def held_by_measured(
         batch = case.shapes.batch
         least = max((value for size, value in line if size < batch), default=0.0)
         most = min((value for size, value in line if size > batch), default=np.inf)
-        if line and least <= most:
+        is_measured = any(size == batch for size, _ in line)
+        if line and least <= most and not is_measured:
             _hold(ends[:, row], least, most)
     value, low, high = ends
     return replace(predictions, value=value, low=low, high=high)

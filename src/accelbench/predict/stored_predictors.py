@@ -330,6 +330,8 @@ def _read(path: Path) -> KeptPredictors | None:
 def _predictor(entry: Mapping[str, Any], content: Mapping[str, Any]) -> CasePredictor:
     def array(key: str) -> Floats:
         values: Floats = content[f"{entry['target']}/{entry['kind']}/{key}"]
+        if key != "unseen" and not np.isfinite(values).all():
+            raise ValueError(f"{key} of a kept predictor is not finite")
         return values
 
     places = [CaseConfiguration(**place) for place in entry["places"]]

@@ -130,13 +130,14 @@ def predict(
             "Leave out one or the other.",
         )  # fmt: skip
         from accelbench.cli.arguments.resolved_values import sizes_of
+        from accelbench.judge.filters import hardware_words
 
         _predict_serving(
             _Server(
                 mode, tensor_parallel, pipeline_parallel, data_parallel, expert_parallel,
                 prefill_workers, decode_workers, prefill_tensor_parallel, rate, config,
             ),
-            [*words(models or ()), *words(model_name)], sizes_of(sizes), words(hardware),
+            [*words(models or ()), *words(model_name)], sizes_of(sizes), hardware_words(hardware),
             words(framework), words(precision), numbers(words(concurrency), "--concurrency"),
             tables, measured, db, shown,
         )  # fmt: skip
@@ -285,7 +286,7 @@ def _predict_serving(
     """Predict TTFT, TPOT and throughput of servers, one answer for each combination."""
     from itertools import product
 
-    from accelbench.predict.serving.models import ServerLayout, ServingQuestion
+    from accelbench.predict.serving.models import ServerLayout, ServingQuestion, check_question
     from accelbench.predict.serving.operators import system_of
     from accelbench.predict.serving.predictor import predict_servers
 
@@ -326,6 +327,10 @@ def _predict_serving(
             users or (1,),
         )
     ]  # fmt: skip
+    for question in questions:
+        check_question(question)
+    if not tables.is_dir():
+        raise UsageError(f"There is no folder {tables}.", "Name the folder of the operator tables.")
     progress = ProgressLine(sys.stderr)
     with progress:
         answers = predict_servers(questions, tables, database_at(db), measured, progress.say)

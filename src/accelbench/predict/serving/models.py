@@ -271,7 +271,12 @@ def model_of_config(name: str, path: Path) -> ServedModel:
             raise UsageError(f"{path} has no {names[0]}, so its times cannot be derived.")
         return default
 
+    for key in ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size"):
+        if first(key) < 1:
+            raise UsageError(f"{path} has {key} {first(key)}, which no model has.")
     hidden, heads = first("hidden_size"), first("num_attention_heads")
+    if heads % max(first("num_key_value_heads", default=heads), 1):
+        raise UsageError(f"{path} has {heads} heads, which its key-value heads do not divide.")
     layers = first("num_hidden_layers")
     inter = first("intermediate_size", "moe_intermediate_size")
     kv_lora = first("kv_lora_rank", default=0)
@@ -334,7 +339,14 @@ class ServingQuestion:
         gemm, moe = self.gemm or gemm, self.moe or moe
         if "gpt-oss" in self.model.lower():  # its experts are published in MXFP4 only
             moe = "w4a16_mxfp4"
-        return ("bfloat16" if gemm == "int4_wo" else gemm), moe
+        # Of mixtures int4 checkpoints quantise the experts only.
+        keeps_products = gemm == "int4_wo" and bool(self.architecture.experts)
+        return ("bfloat16" if keeps_products else gemm), moe
+
+    @property
+    def architecture(self) -> ServedModel:
+        """The architecture of its model."""
+        return served_model(self.model, Path(self.config) if self.config else None)
 
     @property
     def configuration(self) -> tuple[Any, ...]:
@@ -344,7 +356,7 @@ class ServingQuestion:
         )  # fmt: skip
 
 
-#: Quantised checkpoints keep 16 bits where their publishers do; int4 quantises experts only.
+#: Types of products and of experts by precision.
 _TYPES = {
     "fp8": ("fp8", "fp8_block"), "fp4": ("nvfp4", "nvfp4"), "nvfp4": ("nvfp4", "nvfp4"),
     "bf16": ("bfloat16", "bfloat16"), "fp16": ("bfloat16", "bfloat16"),
@@ -451,3 +463,49 @@ def distinct(servers: Sequence[MeasuredServer]) -> list[MeasuredServer]:
         if earlier is None or earlier.question.decode_workers is None:
             found[key] = server
     return list(found.values())
+
+
+#: Engines that the tables are of.
+ENGINES = ("vllm", "sglang", "trtllm")
+_FASTEST_RATE = 1e6
+
+
+def check_question(question: ServingQuestion) -> None:
+    """Refuse a server that cannot be.
+
+    Raises:
+        UsageError: an engine or precision is unknown, or a size or layout is impossible.
+    """
+    model = question.architecture
+    if question.engine not in ENGINES:
+        raise UsageError(
+            f"There are no servers of {question.engine}.", f"Name one of {', '.join(ENGINES)}."
+        )
+    if question.precision not in _TYPES:
+        raise UsageError(
+            f"{question.precision} is not a precision of served models.",
+            f"Name one of {', '.join(_TYPES)}.",
+        )
+    if min(question.prompt, question.new) < 1:
+        raise UsageError(
+            "A request has one prompt token and one new token at least.",
+            "Name larger --prompt-tokens and --new-tokens.",
+        )
+    if question.rate is not None and not 0.0 < question.rate <= _FASTEST_RATE:
+        raise UsageError(
+            f"--rate {question.rate} is not a rate of requests.", "Name requests a second."
+        )
+    layouts = [question.layout]
+    if question.mode == DISAGGREGATED:
+        layouts.append(question.prefill_layout)
+    for layout in layouts:
+        if model.heads % layout.tp:
+            raise UsageError(
+                f"{layout.tp} GPUs do not divide the {model.heads} heads of {question.model}.",
+                "Choose another --tensor-parallel.",
+            )
+        if layout.pp > model.layers:
+            raise UsageError(
+                f"{question.model} has {model.layers} layers, too few for {layout.pp} stages.",
+                "Choose another --pipeline-parallel.",
+            )

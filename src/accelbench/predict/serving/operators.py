@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import UsageError
 from accelbench.store.duck import quoted_path
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 @dataclass(frozen=True)
@@ -569,7 +573,6 @@ class _Source:
         value: str,
         more: str,
     ) -> list[tuple[Any, ...]]:
-        import duckdb
 
         where, values = "TRUE", []
         if self.merged:
@@ -587,7 +590,7 @@ class _Source:
             values.append(value)
         read = "read_parquet" if file.suffix == ".parquet" else "read_csv"
         source = f"{read}({quoted_path(file)})"
-        with duckdb.connect() as con:
+        with reading(file) as con:
             present = {row[0] for row in con.execute(f"DESCRIBE FROM {source}").fetchall()}
             missing = [name for name in _NEEDED[table] if name not in present]
             if unknown := [name for name in (*missing, "latency") if name not in present
@@ -602,14 +605,32 @@ class _Source:
             return list(con.execute(query, values).fetchall())
 
 
+@contextmanager
+def reading(file: Path) -> Iterator[DuckDBPyConnection]:
+    """A connection to read an operator table with.
+
+    Raises:
+        UsageError: the file is damaged, or is another kind of table.
+    """
+    import duckdb
+
+    try:
+        with duckdb.connect() as con:
+            yield con
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(
+            f"{file} is not an operator table: {reason}", "Fetch the tables again, or name another."
+        ) from error
+
+
 @lru_cache(maxsize=8)
 def _source_of(folder: Path) -> _Source:
     """Return the files of a folder, in either layout."""
-    import duckdb
 
     merged = folder / _TABLES["gemm"][0]
     if merged.exists():
-        with duckdb.connect() as con:
+        with reading(merged) as con:
             rows = con.execute(
                 "SELECT DISTINCT system FROM read_parquet(?)", [str(merged)]
             ).fetchall()

@@ -600,7 +600,7 @@ class ServingPrediction:
             "tpot_ms": self.tpot[1], "tpot_low_ms": self.tpot[0], "tpot_high_ms": self.tpot[2],
             "output_tokens_s": self.tokens_per_second,
             "output_tokens_s_per_gpu": self.tokens_per_second / gpus,
-            "gpus": gpus, "fits": expected.fits, "weights_gib": expected.weights_gib,
+            "gpus": gpus, "fits": expected.fits and most != 0, "weights_gib": expected.weights_gib,
             "cache_tokens": expected.cache_tokens, "largest_concurrency": most,
             "batch_occupancy": expected.percentiles.get("occupancy"),
             "basis": "measured servers" if self.learned_from else "operator tables",
