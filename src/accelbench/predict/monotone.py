@@ -74,8 +74,9 @@ def held_by_measured(
         batch = case.shapes.batch
         least = max((value for size, value in line if size < batch), default=0.0)
         most = min((value for size, value in line if size > batch), default=np.inf)
-        is_measured = any(size == batch for size, _ in line)
-        if line and least <= most and not is_measured:
+        if any(size == batch for size, _ in line):  # what was measured is not moved
+            least, most = min(least, ends[0, row]), max(most, ends[0, row])
+        if line and least <= most:
             _hold(ends[:, row], least, most)
     value, low, high = ends
     return replace(predictions, value=value, low=low, high=high)
