@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,21 @@ from predict_tables import made_up
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made_up(tmp_path_factory.mktemp("tables"), a_family=3)
+
+
+@pytest.fixture
+def answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    """The JSON document of a command over a database."""
+    from accelbench.cli.main import app
+
+    def ask(*words: str) -> dict[str, Any]:
+        with pytest.raises(SystemExit) as ended:
+            app([*words, "--json", "--db", str(tmp_path / "db.duckdb")])
+        assert ended.value.code in (0, None)
+        content: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return content
+
+    return ask
 
 
 def scores(tables: dict[str, Path], test: str, **more: Any) -> dict[str, Any]:
@@ -105,17 +121,8 @@ def test_what_cannot_be_evaluated_is_a_sentence(tables, change, says):
         evaluate_tables(TableRequest((tables["train"],), **given))
 
 
-def test_a_store_predicts_models_of_a_table_of_operators(tables, tmp_path, capsys):
+def test_a_store_predicts_models_of_a_table_of_operators(tables, answer):
     """By the commands that a user types: import, then name an unseen model of the table."""
-    from accelbench.cli.main import app
-
-    def answer(*words: str) -> dict[str, Any]:
-        with pytest.raises(SystemExit) as ended:
-            app([*words, "--json", "--db", str(tmp_path / "db.duckdb")])
-        assert ended.value.code in (0, None)
-        content: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return content
-
     answer("db", "import", "tidy", str(tables["train"]))
     hidden = pq.read_table(tables["new_family"]).to_pylist()
     named = [row["model"] for row in hidden[:3]]
@@ -151,9 +158,8 @@ def test_results_of_phones_do_not_move_predictions_of_cards():
     assert both.high == pytest.approx(alone.high)
 
 
-def test_models_of_an_installed_package_are_traced_by_name(tables, tmp_path, capsys, monkeypatch):
+def test_models_of_an_installed_package_are_traced_by_name(tables, tmp_path, answer, monkeypatch):
     torch = pytest.importorskip("torch")
-    from accelbench.cli.main import app
 
     def create_model(name: str, pretrained: bool) -> Any:
         assert not pretrained
@@ -166,22 +172,13 @@ def test_models_of_an_installed_package_are_traced_by_name(tables, tmp_path, cap
     monkeypatch.setattr(timm, "list_models", lambda: names, raising=False)
     monkeypatch.setattr(timm, "create_model", create_model, raising=False)
     monkeypatch.setitem(sys.modules, "timm", timm)
-    database = tmp_path / "db.duckdb"
-
-    def answer(*words: str) -> dict[str, Any]:
-        with pytest.raises(SystemExit) as ended:
-            app([*words, "--json", "--db", str(database)])
-        assert ended.value.code in (0, None)
-        content: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return content
-
     answer("db", "import", "tidy", str(tables["train"]))
     made = answer("predict", "Unseen-Net", "--hardware", "RTX 4090", "--graph-features", "timm")
     assert {entry["model"] for entry in made["predictions"]} == {"unseen_net"}
     # Of the table's models the package has one, and it is learned from.
     rows = pq.read_table(tables["train"]).to_pylist()
     assert made["learned_from"] == sum(row["model"].split(".")[0] == "wide_0" for row in rows)
-    traced = kept_operators(database)
+    traced = kept_operators(tmp_path / "db.duckdb")
     assert set(traced) == {"wide_0", "unseen_net"}
     (passed,) = (traced["unseen_net"].passes or {}).values()
     side = 224 - 2

@@ -351,12 +351,6 @@ class CasePredictor:
         value, low, high, limited = within_limits(log_value, half, self.least(features))
         return CasePredictions(value, low, high, tuple(basis), limited)
 
-    def predict_traced(
-        self, traced: Sequence[TracedCase], calibrated: Calibrated = NOT_CALIBRATED
-    ) -> CasePredictions:
-        """Return predictions of cases with their operators, each by itself."""
-        return self.predict(CaseFeatures.of(traced, self.target, calibrated=calibrated))
-
     def least(self, features: CaseFeatures) -> Floats:
         """What no case can be below: its limit, unless less was measured there."""
         shares = self._below

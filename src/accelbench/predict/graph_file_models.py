@@ -315,8 +315,12 @@ class TableModels(dict[str, FileModel]):
 def keep_operators(path: Path, database: Path) -> None:
     """Keep a table of operators beside a database, whose predictors learn from its models."""
     operator_models(path)  # refuses what is not such a table
-    name = f"{_kept_prefix(database)}{digest_of(path)[:12]}.parquet"
-    write_over(database.parent / FOLDER / name, path.read_bytes())
+    _keep(path.read_bytes(), database)
+
+
+def _keep(content: bytes, database: Path) -> None:
+    name = f"{_kept_prefix(database)}{hashlib.sha256(content).hexdigest()[:12]}.parquet"
+    write_over(database.parent / FOLDER / name, content)
 
 
 def trace_package(
@@ -350,9 +354,7 @@ def trace_package(
         )
     content = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(operators), content)
-    digest = hashlib.sha256(content.getvalue()).hexdigest()
-    name = f"{_kept_prefix(database.path)}{digest[:12]}.parquet"
-    write_over(database.path.parent / FOLDER / name, content.getvalue())
+    _keep(content.getvalue(), database.path)
 
 
 def kept_operators(database: Path) -> TableModels:

@@ -76,8 +76,8 @@ _ROUNDS = 3
 #: Hyperparameters are chosen on so many cases at most: each try takes the cube of them.
 _MOST_TRIED = 600
 _CHUNK = 4096
-#: The smooth parts are approximated by their values at so many cases. With 400, 600 and 1,000 of
-#: 6,000 the errors of unseen models were the same to 0.1 points.
+#: The smooth parts are approximated by their values at so many cases. With 250, 500 and 1,000 for
+#: 6,000 cases unseen models on GPUs were off by 5.3, 5.2 and 5.2 %, unseen families by 7.4 % each.
 _MOST_NODES = 500
 _JITTER = 1e-7
 #: Across families cases are near by the work of an item, launches and length. Tables have one large

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _UNTRACED = "-untraced"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
 VERSION = 12
-#: Of more cases of a store as many are drawn evenly: fitting them takes half a minute.
+#: Of more cases of a store as many are drawn evenly: fitting 8,000 takes some ten seconds.
 MOST_CASES = 40_000
 
 

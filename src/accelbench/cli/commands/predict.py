@@ -208,7 +208,7 @@ def predict(
             mode, files,
         )  # fmt: skip
         predicting = Predicting(
-            database, train=retrain, hear=progress.say, files=[*operators.values(), *files.values()]
+            database, train=retrain, hear=progress.say, files=list(files.values())
         )
     if evaluate:
         _evaluate_own(predicting, shown, progress)
