@@ -305,9 +305,9 @@ class PredictedFigures(RequestParts):
     throughput_low: float
     throughput_high: float
     throughput_unit: str
-    memory_mb: float
-    memory_low_mb: float
-    memory_high_mb: float
+    memory_mb: float | None  # None if only the model's name is known, and no memory of it
+    memory_low_mb: float | None
+    memory_high_mb: float | None
     measured_latency_ms: float | None
     measured_memory_mb: float | None
     measured_provenance: str | None  # measured here, or imported
@@ -384,6 +384,9 @@ def answer(
     The predictors were fitted with the same measured limits of devices.
     """
     traced, failures = traces.of_cases(cases)
+    is_answered = predictors[LATENCY].is_answerable([entry.case for entry in traced])
+    not_measured = [entry.case for entry, is_ in zip(traced, is_answered, strict=True) if not is_]
+    traced = [entry for entry, is_ in zip(traced, is_answered, strict=True) if is_]
     known_cases = [entry.case for entry in traced]
     known = {entry.case: entry for entry in measured}
 
@@ -432,11 +435,12 @@ def answer(
         _say_what_it_rests_on(figure, basis, kinds)
         if figure["basis"] == Basis.PEAKS:
             _say_whose_peaks(figure, case.configuration, calibrated)
-        if (error := latency_predictors.held_out_error(basis, case.configuration)) is not None:
+        if (error := latency_predictors.held_out_error(basis, case)) is not None:
             figure["held_out_error"] = error.median
             figure["held_out_of"] = cases_held_out(error, case.configuration)
-    notes = [str(error) for error in failures.values()]
-    of_peaks = peak_notes(dict.fromkeys(case.configuration for case in known_cases), calibrated)
+    notes = [*map(str, failures.values()), *_unmeasured_notes(not_measured, known_cases)]
+    with_operators = [case for case in known_cases if case.has_operators]
+    of_peaks = peak_notes(dict.fromkeys(case.configuration for case in with_operators), calibrated)
     notes += poor_notes(
         (figure["basis"], figure["held_out_error"], figure["held_out_of"]) for figure in figures
     )
@@ -539,7 +543,8 @@ def _figures(
 ) -> PredictedFigures:
     configuration, batch = case.configuration, case.shapes.batch
     items = 1e3 * batch * unit.items
-    ms, low, high, memory, memory_low, memory_high = row
+    ms, low, high = row[:3]
+    memory, memory_low, memory_high = (None if math.isnan(end) else end for end in row[3:])
     return {
         "provenance": "predicted",
         "model": case.model,
@@ -589,12 +594,28 @@ def _platform_notes(
     asked = {
         (figure["hardware"], kind_of(case.configuration))
         for figure, case in zip(figures, cases, strict=True)
-        if figure["basis"] not in (Basis.MEASURED, OF_OTHERS) and figure["rests_on"]
+        if case.has_operators
+        and figure["basis"] not in (Basis.MEASURED, OF_OTHERS)
+        and figure["rests_on"]
     }
     return [
         f"figures of {platform} share efficiencies of operators with results of {listed(others)}"
         for platform, kind in sorted(asked)
         if (others := sorted(known.get(kind, set()) - {platform}))
+    ]
+
+
+def _unmeasured_notes(
+    cases: Sequence[PredictedCase], answered: Sequence[PredictedCase]
+) -> list[str]:
+    """Return a sentence for each model and size that is known by name and was not measured."""
+    has_answer = {(case.model, case.shapes) for case in answered}
+    asked = dict.fromkeys((case.model, case.shapes) for case in cases)
+    return [
+        f"{model} is not predicted at batch {shapes.batch:,}: its operators are not known, and"
+        " there is no result of it at these sizes in that engine and precision on that platform"
+        for model, shapes in asked
+        if (model, shapes) not in has_answer
     ]
 
 

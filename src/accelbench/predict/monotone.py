@@ -233,7 +233,8 @@ def with_nodes(traced: Sequence[TracedCase], known: Collection[MeasuredCase]) ->
         largest = max([_LARGEST, *batches])
         rows = NodeRows()
         first = traced[next(iter(rows_of.values()))[0]]
-        for batch in sorted({*_powers(max([largest, *rows_of])), *batches}):
+        powers = _powers(max([largest, *rows_of])) if first.case.has_operators else rows_of
+        for batch in sorted({*powers, *batches}):
             if batch not in rows_of:
                 size = key[-1], batch
                 if size not in shapes:

@@ -32,6 +32,7 @@ from accelbench.hardware.detect import known
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     FROM_FILE,
+    NAME_ONLY,
     ON_CPUS,
     CaseConfiguration,
     MeasuredCase,
@@ -170,6 +171,22 @@ def cases_of(
         UsageError: hardware is named of which nothing is known.
     """
     cases = QuestionCases()
+    named = tuple(spec for spec in question.models if NAME_ONLY in spec.sets)
+    if named:  # only what was measured answers questions about them
+        measured_too = [entry for entry in measured if not entry.case.has_operators]
+        places = configurations(question, measured_too, device_here, cases.notes)
+        cases.cases = [
+            PredictedCase(spec.id, NAME_ONLY, shapes, place)
+            for spec in named
+            for shapes in _settled(spec, question, cases.notes, requests=False)
+            for place in places
+        ]
+        question = replace(
+            question, models=tuple(spec for spec in question.models if spec not in named)
+        )
+        measured = [entry for entry in measured if entry.case.has_operators]
+        if not question.models:
+            return cases
     places = configurations(question, measured, device_here, cases.notes)
     run = {entry.case.configuration for entry in measured}
     requests = _makes_requests(question, places, cases.notes)

@@ -139,7 +139,7 @@ class CandidatePredictions:
     def _too_large(self, figures: PredictedFigures, *, certain: bool = False) -> str:
         """Return why a case does not fit its device, by its least memory if `certain`; else ""."""
         room = self._room(figures["hardware"], figures["device"])
-        needed = figures["memory_low_mb" if certain else "memory_mb"] * MIB
+        needed = (figures["memory_low_mb" if certain else "memory_mb"] or 0.0) * MIB
         if room is None or not is_too_large(needed, room):
             return ""
         least = "at least " if certain else ""

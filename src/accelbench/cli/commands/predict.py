@@ -505,30 +505,33 @@ class Predicting:
         hear: Callable[[str], None] | None = None,
         files: Sequence[FileModel] = (),
     ) -> None:
-        from accelbench.predict.stored_predictors import predictors_of
+        from accelbench.predict.cases import NAME_ONLY
+        from accelbench.predict.stored_predictors import predictors_of, with_names
         from accelbench.predict.traces import Traces
 
         hear = hear or (lambda _: None)
         self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
         self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
+        self.measured = self.predictors.stored.learnable
+        if database is not None and any(entry.format == NAME_ONLY for entry in files):
+            self.predictors = with_names(self.predictors, database)
+            self.measured += self.predictors.stored.named
         self.memory = MemoryByDevice(_devices, database)
 
     def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
         from accelbench.predict.answers import answer
         from accelbench.predict.terms import operator_counts
 
-        cases = cases_of(
-            question, self.predictors.stored.cases, self._device, self.predictors.calibrated
-        )
+        whole = [entry for entry in self.measured if not entry.case.part]
+        cases = cases_of(question, whole, self._device, self.predictors.calibrated)
         known = self.predictors
-        result = answer(
-            cases.cases, known.of, known.stored.learnable, self.traces, known.calibrated
-        )
+        result = answer(cases.cases, known.of, self.measured, self.traces, known.calibrated)
         if counts:
             traced, _ = self.traces.of_cases(cases.cases)
             result.operators = operator_counts(traced)
         models = {spec.id for spec in question.models}
-        files = [entry for name, entry in self.traces.own.items() if name in models]
+        own = self.traces.own.items()
+        files = [entry for name, entry in own if name in models and entry.digest]
         result.files = [entry.to_dict() for entry in files]
         result.notes = [
             *_notes_of_files(files), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
@@ -577,8 +580,8 @@ class Predicting:
         if others:
             names = sorted(others, key=lambda name: (-others[name], name))
             notes.append(
-                f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
-                f"not learned from: {listed(names, _MOST_NAMED)}; --graph-features names their"
+                f"{sum(others.values()):,} measured cases are of models that no catalogue has, and"
+                f" tell of those alone: {listed(names, _MOST_NAMED)}; --graph-features names their"
                 " operators"
             )
         if self.predictors.stored.several:
@@ -603,7 +606,7 @@ def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
     least: dict[tuple[str, str, str], tuple[int, str]] = {}
     for figure in result.figures:
         room = memory(figure["hardware"], figure["device"])
-        needed = figure["memory_mb"] * 2**20
+        needed = (figure["memory_mb"] or 0.0) * 2**20
         if room is not None and is_too_large(needed, room):
             key = (figure["model"], figure["device"], figure["precision"])
             entry = (figure["batch_size"], memory_words(needed, room))
@@ -674,7 +677,7 @@ def question_of(
 def _notes_of_files(files: Sequence[FileModel]) -> list[str]:
     from accelbench.predict.graph_file_models import OPERATORS
 
-    graphs = [entry for entry in files if entry.passes is not None and entry.format != OPERATORS]
+    graphs = [entry for entry in files if entry.passes and entry.format != OPERATORS]
     notes = [
         f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
         " operators in the precision that is named"
@@ -695,7 +698,7 @@ def files_of(
     sizes: dict[str, tuple[int, ...]],
     hear: Callable[[str], None],
     check: Callable[[list[str]], object] = lambda _: None,
-    stored: Callable[[str], UsageError | None] = lambda _: None,
+    stored: Callable[[str], FileModel | UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
     """Return the models of tables and of files, by name; `check` sees the other names first."""
     from accelbench.predict.graph_file_models import file_model, names_a_file
@@ -709,8 +712,11 @@ def files_of(
             find(name)
         except UsageError:
             known = stored(name)
-            if known is not None:
+            if isinstance(known, UsageError):
                 raise known from None
+            if known is not None:
+                files[name] = known
+                continue
             if not names_a_file(name):
                 raise
             of_files.append(name)
@@ -749,11 +755,19 @@ def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(batches)) or tuple(usual)
 
 
-def not_predicted(database: Database | None, word: str) -> UsageError | None:
-    """Return why a measured file or code is not predicted and what to use; None for other words."""
+def not_predicted(database: Database | None, word: str) -> FileModel | UsageError | None:
+    """Return the model of a name that results have, or why a measured one is not predicted.
+
+    Returns:
+        None for other words.
+    """
+    from accelbench.predict.stored_cases import measured_name
+
     code = code_word(word)
     if Path(word).exists() and code is None:
         return None
+    if database is not None and (model := measured_name(database, word)):
+        return model
     names = {word, name_of(Path(word)), "" if code is None else code_name_of(code)} - {""}
     stored = _results_of(database, names)
     why = (
