@@ -12,7 +12,7 @@ from accelbench.api.enhanced import BenchmarkRequest
 from accelbench.cli.arguments import resolved_values
 from accelbench.cli.commands import recommend
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.nouns import meant
+from accelbench.core.formatting import suggest
 from accelbench.core.protocols import Absent, Device
 from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware import detect as names
@@ -33,8 +33,8 @@ def having(*platforms: str, unit: str = "") -> Found:
 
 
 def test_a_slip_is_answered_with_names_like_it_and_else_with_all():
-    assert meant("Cudda", ["cpu", "cuda"]) == "Did you mean cuda or cpu?"
-    assert meant("toaster", ["cpu", "cuda"]) == "Known: cpu, cuda."
+    assert suggest("Cudda", ["cpu", "cuda"]) == "Did you mean cuda or cpu?"
+    assert suggest("toaster", ["cpu", "cuda"]) == "Known: cpu, cuda."
 
 
 @pytest.mark.parametrize(

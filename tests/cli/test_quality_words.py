@@ -2,7 +2,7 @@
 
 import io
 
-from accelbench.core.unusable_reasons import QUALITY_SAID
+from accelbench.core.unusable_reasons import QUALITY_TEXTS
 from accelbench.core.vocabulary import Quality
 from accelbench.present.terminal.summary import print_summary
 
@@ -13,7 +13,7 @@ ROW = {
 
 
 def test_qualities():
-    assert set(QUALITY_SAID) == set(Quality)
+    assert set(QUALITY_TEXTS) == set(Quality)
     # A summary says what fixed is where a figure is fixed.
     said = {}
     for quality in (Quality.FIXED, Quality.CONVERGED):

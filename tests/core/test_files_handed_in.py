@@ -106,11 +106,12 @@ def test_depth_and_infinity(tmp_path):
     assert not is_too_deep(3)
 
     assert (
-        loads('{"time_step_limit": [0.0, Infinity]}', infinite=True)["time_step_limit"][1] > 1e308
+        loads('{"time_step_limit": [0.0, Infinity]}', allow_infinity=True)["time_step_limit"][1]
+        > 1e308
     )
     for text, infinite in (("[Infinity]", False), ("[NaN]", True), ("[1e999]", True)):
         with pytest.raises(JsonError):
-            loads(text, infinite=infinite)
+            loads(text, allow_infinity=infinite)
 
     (tmp_path / "Labels.json").write_text("[" * DEEP)
     assert folder._titles(tmp_path) == {}

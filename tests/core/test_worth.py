@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench.core.figures import interval_text
+from accelbench.core.result_statistics import interval_text
 from accelbench.core.unusable_reasons import percentile_text, rough_column
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import measured_together, measurement_of

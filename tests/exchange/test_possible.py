@@ -17,7 +17,7 @@ from foreign_files import bring, results, table
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
-from accelbench.core.plausible_values import contradiction, impossible
+from accelbench.core.plausible_values import explain_impossible, find_contradiction
 from accelbench.exchange.imports.reading import placed, read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.database import Database
@@ -184,7 +184,7 @@ def test_a_table_breaks_no_rule():
         asked = f"SELECT {holds} FROM (SELECT $1::{SQL_TYPES[column.kind]} AS {column.name})"
         ((can_be,),) = con.execute(asked, [held(column.name, number)]).fetchall()
         if not (column.kind == "map" and not math.isfinite(number)):  # refused by its kind there
-            wanted = not impossible(column.name, held(column.name, number))
+            wanted = not explain_impossible(column.name, held(column.name, number))
             assert can_be is wanted, (column.name, number)
         if number in BEYOND:
             assert can_be is ((column.name, number) in ALLOWED), (column.name, number)
@@ -224,7 +224,7 @@ def test_a_table_of_another_program_is_held_to_the_same_rules(tmp_path):
     )
     with pytest.raises(MalformedError, match=r"line 3, 'latency_p99_ms': 0\.5 is below"):
         read_import("guide-csv", path)
-    assert contradiction({**RATE, "throughput": 1900.0}, 2.0) is None
+    assert find_contradiction({**RATE, "throughput": 1900.0}, 2.0) is None
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])

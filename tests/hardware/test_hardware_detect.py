@@ -69,7 +69,7 @@ def test_a_detector_that_cannot_be_imported_spoils_nothing(monkeypatch):
         "zeta": EntryPoint("zeta", "no_such_package:Detector", "accelbench.hardware"),
         "alpha": EntryPoint("alpha", "no_such_package:Detector", "accelbench.hardware"),
     }
-    monkeypatch.setattr(module, "registered", lambda group: points)
+    monkeypatch.setattr(module, "find_entry_points", lambda group: points)
     assert known() == ("cpu", "alpha", "zeta")
     found = detect_all()
     assert isinstance(found["cpu"][0], Device)

@@ -34,7 +34,7 @@ from stored_rows import store  # noqa: E402
 from accelbench.cli.main import main  # noqa: E402
 from accelbench.core.columns import BY_NAME  # noqa: E402
 from accelbench.core.model import InputSpec  # noqa: E402
-from accelbench.core.run_words import OPTIONS  # noqa: E402
+from accelbench.core.run_command import OPTIONS  # noqa: E402
 from accelbench.core.serial import case_from_json, case_to_json  # noqa: E402
 from accelbench.core.vocabulary import (  # noqa: E402
     Outcome,

@@ -19,7 +19,7 @@ import pytest
 from accelbench.api.benchmark import Printed
 from accelbench.core import devices, plausible_values, plugins
 from accelbench.core.model import FileFormat
-from accelbench.core.plausible_values import belongs
+from accelbench.core.plausible_values import reason_subject
 from accelbench.core.vocabulary import Belongs
 from accelbench.engines.shared.names import known_runtimes, runtime_named
 from accelbench.hardware.common import colour_of
@@ -126,7 +126,7 @@ def test_a_runtime_is_named(gizmo):
     absent = type("Place", (), {"hardware": "cpu", "reason": "none"})
     Printed(said, {"a": "bert-tiny"}, {"a": absent}).case_started(Asked(), 0, 1, 1)  # type: ignore[arg-type, dict-item]
     assert "Gizmo Engine Benchmark: bert-tiny\n" in said.getvalue()
-    assert belongs("gizmo_jammed") is Belongs.MACHINE
+    assert reason_subject("gizmo_jammed") is Belongs.MACHINE
     forget()
 
 
@@ -200,7 +200,7 @@ def test_runtimes_of_our_own():
     assert set(named) <= set(devices.cards()) <= {*named, *OF_PLUGINS}
     # Plugins of this repository have extras of their names.
     assert set(installed().engine_packages) == OF_PLUGINS
-    assert OF_PLUGINS & set(devices.cards()) <= set(FileFormat.known())
+    assert OF_PLUGINS & set(devices.cards()) <= set(FileFormat.all_formats())
     assert set(kinds._OF_PLUGINS.values()) == OF_PLUGINS
     # The dashes of our own tell them apart.
     cards = devices.cards()

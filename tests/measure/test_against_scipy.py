@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from known_series import evenly_mixed
 from scipy import stats
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.measure.intervals import effective_size, lag1
 from accelbench.measure.launch_verdicts import (
     MOST_LAUNCHES,

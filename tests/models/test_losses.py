@@ -196,7 +196,7 @@ def test_it_is_the_loss_that_the_library_gives_its_models(model):
     arrays = make_inputs(spec, Shapes(2, 8), 0, Mode.TRAINING)
     fed = {name: torch.from_numpy(array) for name, array in arrays.items()}
     labels = fed.get("labels", fed["input_ids"])
-    module = build(spec.trained, 0)
+    module = build(spec.training_variant, 0)
     with torch.no_grad():
         found = module(**{**fed, "labels": labels})
         assert losses.named(spec.training.loss)(found, fed).item() == pytest.approx(

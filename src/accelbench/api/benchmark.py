@@ -19,8 +19,8 @@ from accelbench.core.case import Case
 from accelbench.core.devices import title_of
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
+from accelbench.core.formatting import NO_DATA
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_options import RunSettings
@@ -130,7 +130,7 @@ def _place(planned: Planned) -> Device | Absent:
     if planned.device is not None:
         return planned.device
     refusal = planned.refusal
-    hardware = planned.case.target.place
+    hardware = planned.case.target.hardware_label
     return (
         Absent(hardware, refusal.message, refusal.advice) if refusal else Absent(hardware, "", "")
     )
@@ -287,7 +287,7 @@ def _spec(model: Any, inputs: Any, name: str | None, folder: Path) -> ModelSpec:
                 "Give the object itself with its inputs, or give it example_inputs.",
             )
         (spec,) = choose([model], inputs=given_inputs(inputs))
-        if name and not (spec.is_own or spec.folder):
+        if name and not (spec.is_user_model or spec.folder):
             raise UsageError(
                 f"{spec.id} is a model of the catalogue, which keeps its name.", "Leave out name."
             )

@@ -245,7 +245,7 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
 
 def _plan(config: BenchmarkConfig, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Plan:
     """The cases of one config, those of a framework that is not installed included."""
-    given = ((axis.asked, getattr(config.shapes, axis.field)) for axis in AXES)
+    given = ((axis.option_key, getattr(config.shapes, axis.field)) for axis in AXES)
     sizes: dict[str, Any] = {name: (size,) for name, size in given if size}
     request = Request(
         models=(config.spec,),

@@ -20,16 +20,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.columns import ASKED, BY_NAME, SQL_TYPES, STEP_MS
-from accelbench.core.identity import canonical, plain
+from accelbench.core.columns import BY_NAME, CONFIGURATION_COLUMNS, SQL_TYPES, STEP_MS
+from accelbench.core.identity import canonical_json, to_plain
 from accelbench.core.rows import Row, record
 from accelbench.core.unusable_reasons import (
     COMPARABLE,
     FAILED,
     IMPORT,
     LAUNCHED,
-    MOST_UNACCOUNTED,
-    MOST_WAITING,
+    MAX_UNACCOUNTED,
+    MAX_WAITING,
     MOSTLY_FAILED,
     REASON_COLUMNS,
     REPORTED_VERIFICATION,
@@ -103,7 +103,7 @@ WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '
 
 _CONFIGURATION = ("run_id", "case_id", "device_fingerprint", "arm")
 #: The question of a result without a case. A launch that failed does not know its threads.
-_ASKED = tuple(name for name in ASKED if name != "threads")
+_ASKED = tuple(name for name in CONFIGURATION_COLUMNS if name != "threads")
 #: The software among the conditions of a result.
 SOFTWARE = ("packages", "python", "kernel")
 #: Conditions that describe a result, its place in a run or what the machine lent it. They do not
@@ -131,7 +131,7 @@ OWNED_SQL = "CASE WHEN weights IN ('file', 'code') THEN coalesce(weights_digest,
 VERSION_SQL = (
     f"CASE WHEN {OF_IMPORT_SQL} THEN json_merge_patch("
     "json_merge_patch('{}', coalesce(conditions, '{}')),"
-    f" '{canonical(dict.fromkeys(_NO_VERSION))}')::VARCHAR END"
+    f" '{canonical_json(dict.fromkeys(_NO_VERSION))}')::VARCHAR END"
 )
 
 
@@ -184,8 +184,8 @@ _CONDITIONS = {
 #: Conditions of a launch with the quality `unusable`; without any of them it is too noisy.
 _CONDITIONS_OF_TIMES = {
     UnusableReason.MOST_LAUNCHES_FAILED: _mostly_failed_sql(FAILED, LAUNCHED),
-    UnusableReason.WAITED: f"cpu_wait_share > {MOST_WAITING}",
-    UnusableReason.UNACCOUNTED: f"unexplained_share > {MOST_UNACCOUNTED} AND NOT {wide_sql()}",
+    UnusableReason.WAITED: f"cpu_wait_share > {MAX_WAITING}",
+    UnusableReason.UNACCOUNTED: f"unexplained_share > {MAX_UNACCOUNTED} AND NOT {wide_sql()}",
 }
 
 
@@ -338,7 +338,7 @@ def _derived(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
             known = said.setdefault(id(conditions), (len(said) + 1, conditions))
             values["said"] = known[0]
         given.append(values | {"place": place})
-    texts = [canonical(conditions) for _, conditions in said.values()]
+    texts = [canonical_json(conditions) for _, conditions in said.values()]
     changed = (*WHOLE_RUNS_COLUMNS, *DERIVED)
     found = query_in_memory(_in_memory_sql(), {"launches": given, "texts": texts})
     own = len(WHOLE_RUNS_COLUMNS)
@@ -374,7 +374,7 @@ def query_in_memory(sql: str, given: Mapping[str, object]) -> list[tuple[Any, ..
     """Return the rows of a query whose parameter is a JSON document."""
     with _memory().cursor() as con:
         found: list[tuple[Any, ...]]
-        found = con.execute(sql, [json.dumps(given, default=plain)]).fetchall()
+        found = con.execute(sql, [json.dumps(given, default=to_plain)]).fetchall()
         return found
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import IMPORT, QUALITIES
 from accelbench.core.vocabulary import Quality

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.identity import digest, plain
+from accelbench.core.identity import digest, to_plain
 from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.writing import write_exactly, write_new
@@ -67,7 +67,7 @@ def document(run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> di
     """Return the content of a result file: the run's body and one row per result with samples."""
     return {
         "schema": SCHEMA_ID,
-        "run": readable(plain(run)),
+        "run": readable(to_plain(run)),
         "results": [entry_of(body) for body in results],
     }
 

@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from accelbench.core.columns import STEP_MS
-from accelbench.core.devices import mark_of
-from accelbench.core.identity import canonical
+from accelbench.core.devices import fingerprint_label
+from accelbench.core.identity import canonical_json
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Status
 from accelbench.evidence.launches import launches_of
@@ -73,7 +73,7 @@ def _not_apart(words: Sequence[Sequence[str]]) -> list[list[int]]:
 
 def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
     conditions = [dict(_leaves(row.get("conditions"))) for row in rows]
-    yield mark_of
+    yield fingerprint_label
     yield _workarounds
     yield _weights
     names = list(dict.fromkeys(name for leaves in conditions for name in leaves))
@@ -240,7 +240,7 @@ def _entries(series: Sequence[Row]) -> list[list[Row]]:
         return [group]
     alike: dict[str, list[Row]] = {}
     for row in group:
-        key = canonical([row.get("series_key"), row.get("conditions")])
+        key = canonical_json([row.get("series_key"), row.get("conditions")])
         alike.setdefault(key, []).append(row)
     return [
         part
@@ -257,7 +257,7 @@ def _kinds(rows: Sequence[Row]) -> list[list[Row]]:
     kinds: dict[str, list[Row]] = {}
     for row in rows:
         if row.get("status") == Status.OK:
-            kinds.setdefault(canonical([*map(row.get, KINDS)]), []).append(row)
+            kinds.setdefault(canonical_json([*map(row.get, KINDS)]), []).append(row)
     for lost in (row for row in rows if row.get("status") != Status.OK):
         number = _number(lost)
         lacking = [kind for kind in kinds.values() if number not in map(_number, kind)]

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
-    PART,
+    PART_SEPARATOR,
     PROFILE,
     RESULT,
     RUN_EXTENDED,
@@ -204,7 +204,7 @@ def facts_of(lines: Iterable[bytes]) -> list[Fact]:
 
 def parts_in(folder: Path, fleet: str) -> list[Path]:
     """Return the journals of the parts of a fleet's run."""
-    begins = f"{fleet}{PART}"
+    begins = f"{fleet}{PART_SEPARATOR}"
     paths = journals_in(folder)
     return [path for path in paths if path.name.removesuffix(SUFFIX).startswith(begins)]
 
@@ -297,7 +297,7 @@ def last_unfinished(folder: Path) -> str | None:
     none."""
     for path in sorted(folder.glob(f"*{SUFFIX}"), reverse=True):
         run_id = path.name.removesuffix(SUFFIX)
-        if PART in run_id or being_written(path):
+        if PART_SEPARATOR in run_id or being_written(path):
             continue
         facts = read(path)
         begun = any(f.kind == RUN_STARTED and isinstance(f.body.get(FLEET), Mapping) for f in facts)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.facts import RESULT, Fact, part_id
+from accelbench.core.facts import RESULT, Fact, node_run_id
 from accelbench.core.run_options import RunSettings
 from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.core.vocabulary import Outcome, Status
@@ -99,10 +99,10 @@ class NodeObserver(Protocol):
         """Something the reader should know."""
 
     def node_joined(self, node: FleetNode) -> None:
-        """A node that can be measured on."""
+        """Return a node that can be measured on."""
 
     def node_lost(self, node: str, why: str) -> None:
-        """A node that is gone, by its name."""
+        """Return a node that is gone, by its name."""
 
     def at(self, node: str, text: str) -> None:
         """What a node is at."""
@@ -113,7 +113,7 @@ class FleetObserver(NodeObserver, Protocol):
     """Hears what happens in a fleet's run, in order."""
 
     def measured(self, node: str, row: Mapping[str, Any]) -> None:
-        """A result that is durable, with the name of its node; "" where none measured it."""
+        """Return a result that is durable, with the name of its node; "" where none measured it."""
 
 
 @dataclass(frozen=True)
@@ -484,7 +484,7 @@ def _left(
     names = {node.id: node.name for node in nodes}
     together = sum(by_part.values(), Counter[CaseKey]())
     for unit in job.units:
-        own = part_id(job.fleet, names.get(unit.need.node, ""))
+        own = node_run_id(job.fleet, names.get(unit.need.node, ""))
         ended = by_part.get(own, Counter()) if each else together
         keys = unit.keys(job.against)
         over = {key for key in keys if ended[key] >= job.settings.launches}

@@ -156,7 +156,7 @@ class UnitOrders:
         for line in self._pipe:
             self._lines.put(line)
         if self._busy or not self._lines.empty():
-            child_launcher.end_family()
+            child_launcher.end_group()
         self._lines.put(b"")
 
 

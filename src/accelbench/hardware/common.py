@@ -20,7 +20,7 @@ from zlib import crc32
 
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.plugins import HARDWARE, PluginError, load, registered
+from accelbench.core.plugins import HARDWARE, PluginError, find_entry_points, load
 from accelbench.core.protocols import Absent, Device
 
 log = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ def colour_of(hardware: str) -> str:
     times what an eye just distinguishes, also for protanopes and deuteranopes. Their luminance is
     between 0.03 and 0.30, so each has a contrast of at least 3 with white paper.
     """
-    point = registered(HARDWARE).get(hardware)
+    point = find_entry_points(HARDWARE).get(hardware)
     if point is not None:
         try:
             declared = getattr(load(point), "colour", None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware import cpufacts
 from accelbench.hardware.common import (
@@ -53,7 +53,7 @@ class CpuFacts:
         )
 
     def details(self) -> dict[str, Any]:
-        body: dict[str, Any] = plain(self)
+        body: dict[str, Any] = to_plain(self)
         if isinstance(self.scaling, NotAvailable):
             body["scaling"] = str(self.scaling)
         elif isinstance(self.scaling.boost, NotAvailable):

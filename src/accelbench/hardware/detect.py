@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any, TypeGuard
 
-from accelbench.core.device_facts import place_named
+from accelbench.core.device_facts import find_documented_device
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.nouns import meant
+from accelbench.core.formatting import suggest
 from accelbench.core.plugins import HARDWARE as GROUP
-from accelbench.core.plugins import PluginError, contained, load, registered, warn_once
+from accelbench.core.plugins import PluginError, contain_errors, find_entry_points, load, warn_once
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import HARDWARE
@@ -21,7 +21,7 @@ _BROKEN = "broken"
 
 def known() -> tuple[str, ...]:
     """Return the names of all registered platforms: the design's order, then plugins' by name."""
-    return _ordered(registered(GROUP))
+    return _ordered(find_entry_points(GROUP))
 
 
 def _ordered(names: Iterable[str]) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def _ordered(names: Iterable[str]) -> tuple[str, ...]:
 
 def detect_all() -> dict[str, list[Device | Absent]]:
     """Return the answers of every registered detector, by platform."""
-    points = registered(GROUP)
+    points = find_entry_points(GROUP)
     return {name: _detect(name, points[name]) for name in _ordered(points)}
 
 
@@ -44,7 +44,7 @@ class Detected(Mapping[str, Sequence[Device | Absent]]):
     """
 
     def __init__(self) -> None:
-        self._points = registered(GROUP)
+        self._points = find_entry_points(GROUP)
         self._found: dict[str, list[Device | Absent]] = {}
 
     def __getitem__(self, hardware: str) -> list[Device | Absent]:
@@ -66,9 +66,9 @@ class Detected(Mapping[str, Sequence[Device | Absent]]):
 
 def detect(hardware: str) -> list[Device | Absent]:
     """Return one platform's devices; raise UsageError for an unregistered name."""
-    point = registered(GROUP).get(hardware)
+    point = find_entry_points(GROUP).get(hardware)
     if point is None:
-        advice = meant(hardware, known())
+        advice = suggest(hardware, known())
         raise UsageError(f"There is no hardware named {in_quotes(hardware)}.", advice)
     return _detect(hardware, point)
 
@@ -81,7 +81,7 @@ def is_broken(answer: Device | Absent) -> TypeGuard[Absent]:
 def _detect(hardware: str, point: EntryPoint) -> list[Device | Absent]:
     try:
         detector = load(point)
-        with contained(point):
+        with contain_errors(point):
             return ask(hardware, detector)
     except PluginError as error:
         log.debug("detector of %s", hardware, exc_info=error)
@@ -128,7 +128,7 @@ def platform_named(word: str, detect: Detect = detect) -> str:
     name, colon, device = word.lower().partition(":")
     if name == GPU:
         return f"{gpu_here(detect)}{colon}{device}"
-    if not colon and name not in known() and (place := place_named(name)):
+    if not colon and name not in known() and (place := find_documented_device(name)):
         return place
     refuse_unknown_platform(word)
     return word.lower()
@@ -138,7 +138,7 @@ def refuse_unknown_platform(word: str) -> None:
     """Raise UsageError for a name that no platform has; nothing is detected."""
     name, names = word.lower().partition(":")[0], known()
     if name not in (GPU, *names):
-        raise UsageError(f"There is no hardware named {in_quotes(word)}.", meant(name, names))
+        raise UsageError(f"There is no hardware named {in_quotes(word)}.", suggest(name, names))
 
 
 def platforms_named(word: str) -> tuple[str, ...]:

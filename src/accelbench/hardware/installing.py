@@ -339,7 +339,7 @@ def install(
         file.write_text("".join(f"{line}\n" for line in bounds), encoding="utf-8")
         command = environment.command(requirements, file, index, reinstall)
         try:
-            code = processes.run_heard(command, heard)
+            code = processes.run_with_lines(command, heard)
         except (OSError, subprocess.SubprocessError) as error:
             raise SurroundingsError(
                 f"{environment.installer} cannot be started: {error}.", "Repair it, and try again."

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.core.nouns import counted
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.formatting import format_count
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import THIS_ARM, reasons_unusable
 from accelbench.core.vocabulary import Status
@@ -119,7 +119,7 @@ def _alone(metric: Metric, against: Sequence[float], this: Sequence[float], floo
 
 #: What arms may differ in on purpose: everything else that was asked is alike.
 _ON_PURPOSE = frozenset({"options", "threads", "compiled", "device_name"})
-_ALIKE = tuple(name for name in ASKED if name not in _ON_PURPOSE)
+_ALIKE = tuple(name for name in CONFIGURATION_COLUMNS if name not in _ON_PURPOSE)
 
 
 def names_of_arms(rows: Iterable[Row]) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ def _known(metric: Metric, rows: Iterable[Row]) -> bool:
 def _why_open(figure: Judged) -> str:
     """Return how many pairs of launches would decide a figure, or which change they would show."""
     pairs, wanted = figure.launches[0], figure.required or 0
-    had = counted(pairs, "pair of launches", "pairs of launches")
+    had = format_count(pairs, "pair of launches", "pairs of launches")
     if pairs < FEWEST_LAUNCHES:
         return f"only {had}, and {FEWEST_LAUNCHES} are the least: use --launches {wanted}"
     if pairs < wanted:

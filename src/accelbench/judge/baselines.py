@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.core.columns import ASKED
-from accelbench.core.devices import named_apart
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.devices import disambiguate_devices
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Json, Row
 from accelbench.core.unusable_reasons import COMPARABLE, REASON_COLUMNS
 from accelbench.exchange.baselines import FromFile, read_baseline
@@ -46,7 +46,7 @@ ALLOWED = (*REFUSED, "machine", MISSING)
 _OF_A_MACHINE = frozenset({"device_name", "threads"})
 
 COLUMNS = (
-    *ASKED,
+    *CONFIGURATION_COLUMNS,
     *(
         "result_id",
         "family",
@@ -186,7 +186,7 @@ def _both_sides(
             theirs = [run for run, (_, moment) in runs.items() if run not in out and moment < begun]
             if not theirs:
                 raise NothingMeasuredError("None of it was measured before.", _ANOTHER)
-    told, untold = frozenset(ASKED), tuple[str, ...]()
+    told, untold = frozenset(CONFIGURATION_COLUMNS), tuple[str, ...]()
     if isinstance(elsewhere, FromFile):
         told, untold = elsewhere.told, elsewhere.untold
         before, notes = _of_file(word, elsewhere, machine, sought)
@@ -204,7 +204,7 @@ def _both_sides(
         # A change would be part of the noise that it is compared with: runs of now are left out.
         older = histories_on(database, now, machine, on_it)
         labels = labels_of(database, on_it)
-    now, before = named_apart(now, before), named_apart(before, now)
+    now, before = disambiguate_devices(now, before), disambiguate_devices(before, now)
     return Baseline(
         word, str(machine), tuple(on_it), labels, now, before, told, untold, sought.allow, older,
         tuple(notes),
@@ -268,7 +268,7 @@ def _of_file(
         notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
     elif (theirs := machine_of("", read.environment)) != machine:
         notes += _of_another(theirs, machine, sought)
-    untold = dict.fromkeys([*sorted(set(ASKED) - read.told), *read.untold])
+    untold = dict.fromkeys([*sorted(set(CONFIGURATION_COLUMNS) - read.told), *read.untold])
     if untold:
         notes.append(f"{path} does not say {', '.join(untold)}.")
     rows = [{**row, "model": catalogued(str(row.get("model")))} for row in read.rows]
@@ -387,7 +387,7 @@ def check_of_arms(
         for column, wanted in sought.filters.items():
             where.append(one_of(column, wanted))
             values += wanted
-        rows = named_apart(
+        rows = disambiguate_devices(
             rows_of(database, [*columns, "arm"], " AND ".join(where), values, launches=True)
         )
         labels = labels_of(database, [run])

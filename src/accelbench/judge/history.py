@@ -27,8 +27,8 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from accelbench.core.figures import Spread
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
+from accelbench.core.result_statistics import Spread
 from accelbench.core.rows import Row
 from accelbench.judge.accuracies import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.judge.comparability import parted
@@ -182,7 +182,7 @@ def _beside_first(series: Series, noise: float, least: float) -> float | None:
 
 def _too_new(series: Series) -> str:
     """Why a line that was parted lately has no answer."""
-    last, runs = series.partings[-1], counted(len(series.stretches[-1]), "run")
+    last, runs = series.partings[-1], format_count(len(series.stretches[-1]), "run")
     since = series.points[last.at].moment[:16]
     return f"{last.said}, since {since}; {runs} since then, {NEEDED} are needed"
 
@@ -442,7 +442,7 @@ class Series:
     @property
     def _answer_said(self) -> str:
         """The answer, and why it is none."""
-        runs = counted(len(self.stretches[-1]), "run")
+        runs = format_count(len(self.stretches[-1]), "run")
         if self.answer is None:
             return f"not judged: {len(self.points)} of the {FEWEST_POINTS} runs that this needs"
         if self.answer is Judgement.CANNOT_TELL:
@@ -450,7 +450,7 @@ class Series:
         if self.answer is Judgement.STEADY:
             where = self.stretches[-1]
             late = any(spike.at == where.start for spike in self.first_off)
-            runs = counted(len(where) - late, "run")
+            runs = format_count(len(where) - late, "run")
             since = self.points[where.start + late].moment[:10]
             return (
                 f"{self.answer.value} in {runs}{f' since {since}' if where.start or late else ''}"

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import (
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.result_statistics import (
     Spread,
     Statistic,
     Times,
-    statistic_of,
+    best_statistic,
+    common_times,
+    find_common_tail,
     step_of,
-    tail_of_all,
-    times_by,
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import COMPARABLE
@@ -59,7 +59,7 @@ class FigureInterval:
     @property
     def interval_of(self) -> str | None:
         """What the ends are of, as records of charts have it: "range of 3 launches"."""
-        return None if self.spread is None else self.spread.of()
+        return None if self.spread is None else self.spread.describe_count()
 
     def times(self, factor: float) -> FigureInterval:
         """Return the figure in another unit, or of so many parts."""
@@ -107,7 +107,7 @@ class Point:
     @cached_property
     def _answers(self) -> Key:
         """The values of `ASKED`: every question is a part of them."""
-        return values(self.row, ASKED)
+        return values(self.row, CONFIGURATION_COLUMNS)
 
     @cached_property
     def asked(self) -> Key:
@@ -170,13 +170,13 @@ class Point:
     @cached_property
     def percentile(self) -> tuple[float, Statistic] | None:
         """A percentile, where it is all that is known of how long something took."""
-        known = tail_of_all(self.rows)
+        known = find_common_tail(self.rows)
         return None if known is None else (typical(known[1]), known[0])
 
     @cached_property
     def times(self) -> tuple[Statistic, Times] | None:
         """The figure that ratios are of, and what an item took by it in each launch."""
-        return times_by(self.rows)
+        return common_times(self.rows)
 
     @cached_property
     def item_ms(self) -> float:
@@ -241,7 +241,7 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     known = machines or {}
     cases: dict[Key, list[Row]] = {}
     for row in launches_of(rows):
-        if row["answered"] and statistic_of(row) is not None and row["this_arm"]:
+        if row["answered"] and best_statistic(row) is not None and row["this_arm"]:
             cases.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )
@@ -353,7 +353,7 @@ def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[object, ...]:
 
 def _question(row: Row) -> Key:
     of_whom = (str(row.get("provenance")), bool(row.get("emulated")))
-    return (*of_whom, row["import_version"], *values(row, ASKED))
+    return (*of_whom, row["import_version"], *values(row, CONFIGURATION_COLUMNS))
 
 
 def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> FigureInterval | None:

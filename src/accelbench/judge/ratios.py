@@ -1,6 +1,6 @@
 """How many times as fast: the one place that compares two figures with each other. Pure.
 
-A ratio is of the time per item that both sides have (`figures.times_by`), of the middle of
+A ratio is of the time per item that both sides have (`figures.common_times`), of the middle of
 launches. Its interval is of launches where both sides have two and more, by Welch's t on
 logarithms; else it is of the samples within the only launch, which knows nothing of how another
 would differ, and says so. Where the sides are of different runs it has in it by how much runs of
@@ -23,16 +23,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from accelbench.core.figures import (
+from accelbench.core.result_statistics import (
     MEANS,
     Number,
     Statistic,
     Times,
+    common_times,
     ends_text,
     item_ms,
     shown_ends,
     step_of,
-    times_by,
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import UNUSABLE_WIDTH
@@ -256,7 +256,7 @@ def quickest(sides: Sequence[Sequence[Row]]) -> int:
 
     That may be another figure than each has alone, so that nothing sorts them.
     """
-    known = [times_by(rows) for rows in sides]
+    known = [common_times(rows) for rows in sides]
     alone = [float("inf") if times is None else typical(times[1]) for times in known]
     best = min(range(len(sides)), key=alone.__getitem__)
     for n, rows in enumerate(sides):
@@ -273,7 +273,7 @@ def is_faster(these: Sequence[Row], those: Sequence[Row]) -> bool:
 
 def _in_common(these: Sequence[Row], those: Sequence[Row]) -> tuple[Statistic, Times, Times] | None:
     """The figure that both sides have, and what it is of each."""
-    mine, theirs = times_by(these, those), times_by(those, these)
+    mine, theirs = common_times(these, those), common_times(those, these)
     if mine is None or theirs is None or not mine[1] or not theirs[1]:
         return None
     return mine[0], mine[1], theirs[1]

@@ -30,8 +30,8 @@ from functools import cached_property
 from itertools import chain
 from statistics import fmean, median
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import UnusableReason, why_unusable
 from accelbench.core.vocabulary import Family, Status
@@ -199,7 +199,9 @@ def paired(now: Iterable[Row], before: Iterable[Row], columns: Collection[str]) 
         before: rows of the baseline: of each question its newest run counts.
         columns: what the baseline says of how it was asked and ran.
     """
-    case_columns = [name for name in ASKED if name in columns and name not in RAN_AS]
+    case_columns = [
+        name for name in CONFIGURATION_COLUMNS if name in columns and name not in RAN_AS
+    ]
     ran_as = [name for name in RAN_AS if name in columns]
     ours, theirs = _cases(now, case_columns), _cases(before, case_columns)
     for key in dict.fromkeys([*ours, *theirs]):
@@ -216,7 +218,7 @@ def _cases(rows: Iterable[Row], names: Sequence[str]) -> dict[Key, list[Row]]:
 
 def _full(rows: Sequence[Row]) -> Variants:
     """Questions of now, told apart by everything that there is to tell them apart by."""
-    return _variants(rows, ASKED) if rows else {}
+    return _variants(rows, CONFIGURATION_COLUMNS) if rows else {}
 
 
 def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
@@ -379,7 +381,7 @@ class Rules:
         known: of other runs of these series and of their neighbours: their noise.
     """
 
-    told: Collection[str] = ASKED
+    told: Collection[str] = CONFIGURATION_COLUMNS
     untold: Collection[str] = ()
     threshold: float | None = None
     allow: Collection[str] = ()
@@ -487,7 +489,11 @@ def _checked(
 def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:
     """Why these cannot be compared with each other; empty where they can."""
     if pair.among:
-        apart = [n for n in ASKED if len({str(plain(row.get(n))) for row in pair.among}) > 1]
+        apart = [
+            n
+            for n in CONFIGURATION_COLUMNS
+            if len({str(plain(row.get(n))) for row in pair.among}) > 1
+        ]
         return f"the baseline does not say which {' and '.join(apart)} it is of"
     if pair.unlike:
         return f"not alike: {', '.join(pair.unlike)}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
-from accelbench.core.unusable_reasons import of_import
+from accelbench.core.unusable_reasons import is_from_table
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.verdicts import METRICS, Judged, Metric, NoisePrior, judged
@@ -120,7 +120,7 @@ def of_runs(runs: Mapping[str, Sequence[Run]], about: Mapping[str, tuple[str, st
 def of_one_run(a: Row, b: Row) -> bool:
     """Whether two results are launches of one run; an import is no run of anybody's."""
     run = a.get("run_id")
-    return bool(run) and run == b.get("run_id") and not of_import(a)
+    return bool(run) and run == b.get("run_id") and not is_from_table(a)
 
 
 def between_rows(a: Row, b: Row, known: Histories) -> Noise | None:

@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from accelbench.core.figures import (
+from accelbench.core.result_statistics import (
     TAILS,
     Statistic,
     Times,
+    best_statistic,
+    common_times,
     rate_of,
-    statistic_of,
     step_of,
-    times_by,
 )
 from accelbench.core.rows import Row, number, record
 from accelbench.core.unusable_reasons import reasons_unusable
@@ -271,15 +271,15 @@ class Side:
 
     @cached_property
     def _known(self) -> tuple[Statistic, Times]:
-        known = times_by(self.rows)
+        known = common_times(self.rows)
         if known is not None:
             return known
         # Launches with no figure in common: those with the one that says most.
         best = min(
-            (statistic for row in self.rows if (statistic := statistic_of(row))),
+            (statistic for row in self.rows if (statistic := best_statistic(row))),
             key=list(Statistic).index,
         )
-        alike = times_by([row for row in self.rows if statistic_of(row) is best])
+        alike = common_times([row for row in self.rows if best_statistic(row) is best])
         assert alike is not None  # else it would be no side
         return alike
 
@@ -411,7 +411,7 @@ def meet(rows: Iterable[Row], axis: ComparisonAxis) -> bool:
 def _answers(rows: Iterable[Row], axis: ComparisonAxis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
     for row in launches_of(rows):
-        statistic = statistic_of(row) if row["answered"] else None
+        statistic = best_statistic(row) if row["answered"] else None
         if statistic is not None and any(part not in (None, "") for part in axis.value(row)):
             yield row, str(statistic) if statistic in TAILS else ""
 

@@ -22,15 +22,15 @@ from functools import partial
 from statistics import NormalDist, median
 
 from accelbench.core.columns import STEP_MS
-from accelbench.core.figures import (
+from accelbench.core.result_statistics import (
     FEWEST_LAUNCHES,
     ITEMS,
     Statistic,
-    kind_of_unit,
-    latency,
     rate_of,
     step_of,
-    unit_of,
+    step_time_ms,
+    throughput_unit,
+    unit_kind,
 )
 from accelbench.core.rows import Row, number
 from accelbench.measure.launch_verdicts import (
@@ -152,7 +152,7 @@ def rates_apart(rows: Iterable[Row]) -> tuple[str, ...]:
     units: dict[str, str] = {}
     for unit in map(_unit, rows):
         if unit:
-            units.setdefault(kind_of_unit(unit), unit)
+            units.setdefault(unit_kind(unit), unit)
     return tuple(units.values()) if len(units) > 1 else ()
 
 
@@ -163,7 +163,7 @@ def _unit(row: Row) -> str:
 
 def _unit_of_rates(rows: Iterable[Row]) -> str:
     """The one name of what rates count, where they have one."""
-    names = {unit_of(row) if row.get("throughput") else ITEMS for row in rows}
+    names = {throughput_unit(row) if row.get("throughput") else ITEMS for row in rows}
     return names.pop() if len(names) == 1 else ITEMS
 
 
@@ -191,7 +191,9 @@ LATENCIES = tuple(
 #: Nothing is made of another kind: a rate of many requests at once has no latency, and only a mean
 #: of a known batch has a rate.
 METRICS = (
-    Metric(LATENCY, "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)", columns=STEP_MS),
+    Metric(
+        LATENCY, "ms", step_time_ms, f"nullif(coalesce({', '.join(STEP_MS)}), 0)", columns=STEP_MS
+    ),
     Metric(
         "throughput",
         "items/s",

@@ -67,7 +67,7 @@ class AccuracyDifference:
 
 
 def predictions(outputs: Numbers) -> Whole:
-    """The class with the largest output, the first of equal ones; -1 where one is no number."""
+    """Return the class with the largest output, the first of equal ones; -1 if one is no number."""
     whole = np.isfinite(outputs).all(axis=1)
     return np.asarray(np.where(whole, outputs.argmax(axis=1), -1))
 
@@ -82,7 +82,7 @@ def within_top(outputs: Numbers, labels: Whole, count: int) -> NDArray[np.bool_]
 
 
 def wilson(right: int, count: int) -> AccuracyFigure:
-    """A share with Wilson's interval, which holds near 0 and 1 too."""
+    """Return a share with Wilson's interval, which holds near 0 and 1 too."""
     share, more = right / count, Z * Z / count
     middle = (share + more / 2) / (1 + more)
     half = Z * math.sqrt(share * (1 - share) / count + more / count / 4) / (1 + more)
@@ -107,7 +107,7 @@ def f1_of(cells: Whole) -> AccuracyFigure:
 
 
 def perplexity_of(scores: Sequence[float] | Numbers) -> AccuracyFigure:
-    """The perplexity of sequences, from their scores."""
+    """Return the perplexity of sequences, from their scores."""
     known = np.asarray(scores, np.float64)
     mean, half = _mean(known)
     if math.isinf(half):
@@ -121,7 +121,7 @@ def perplexity_scores(losses: Numbers, tokens: Whole) -> Numbers:
 
 
 def token_losses(logits: Numbers, targets: Whole) -> Numbers:
-    """The log loss of every target, in float64; `logits` end with the vocabulary."""
+    """Return the log loss of every target, in float64; `logits` end with the vocabulary."""
     wide = np.asarray(logits, np.float64)
     top = wide.max(axis=-1, keepdims=True)
     total = np.log(np.exp(wide - top).sum(axis=-1)) + top[..., 0]
@@ -129,7 +129,7 @@ def token_losses(logits: Numbers, targets: Whole) -> Numbers:
 
 
 def figure_of(metric: AccuracyMetric, scores: Numbers) -> AccuracyFigure:
-    """The figure that scores of samples come to."""
+    """Return the figure that scores of samples come to."""
     if metric is AccuracyMetric.F1:
         return f1_of(scores.astype(np.int64))
     if metric is AccuracyMetric.PERPLEXITY:
@@ -192,7 +192,7 @@ def _macro(counts: Whole, places: Whole) -> Numbers:
 
 
 def _mean(values: Numbers) -> tuple[float, float]:
-    """A mean and half its 95 % interval; of one value nobody knows how far it is off."""
+    """Return a mean and half its 95 % interval; of one value nobody knows how far it is off."""
     mean = float(values.mean())
     if len(values) < 2:
         return mean, math.inf

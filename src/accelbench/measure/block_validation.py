@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from accelbench.core.case import Case
-from accelbench.core.errors import RUNTIMES_FAULT, CaseError
+from accelbench.core.errors import ENGINE_FAULT_ADVICE, CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Timing
@@ -90,13 +90,13 @@ def refuse_bad_time(what: str, ns: Any) -> None:
 
 
 def samples_of(block: Block) -> list[int]:
-    """The time of every sample of a block, its phases added up."""
+    """Return the time of every sample of a block, its phases added up."""
     phases = list(block.phase_ns.values())
     return list(phases[0]) if len(phases) == 1 else [sum(t) for t in zip(*phases, strict=True)]
 
 
 def last_is_longer(times: Sequence[float]) -> bool:
-    """Whether the last step of a block took clearly longer than the steps before it."""
+    """Return whether the last step of a block took clearly longer than the steps before it."""
     if len(times) < FEWEST_COMPARED:
         return False
     usual = median(times[:-1])
@@ -153,7 +153,9 @@ def _is_whole(value: Any) -> bool:
 
 def _bad(what: str) -> CaseError:
     return CaseError(
-        "bad_block", f"the runtime reports an impossible block of steps: {what}", RUNTIMES_FAULT
+        "bad_block",
+        f"the runtime reports an impossible block of steps: {what}",
+        ENGINE_FAULT_ADVICE,
     )
 
 
@@ -166,11 +168,11 @@ class PhaseListener(Protocol):
     """Is called when a phase of the measurement begins."""
 
     def phase(self, name: str) -> None:
-        """A phase begins."""
+        """Return a phase begins."""
 
 
 def is_parted(session: Session) -> bool:
-    """Whether a step has phases; a request of one token is a prefill alone."""
+    """Return whether a step has phases; a request of one token is a prefill alone."""
     return tuple(session.phases) != ("step",)
 
 

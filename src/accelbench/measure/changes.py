@@ -193,7 +193,7 @@ def courses(several: Sequence[Sequence[float]], least: float = LEAST_EFFECT) -> 
 
 
 def _together(logs: Values, least: float) -> Iterable[Course | None]:
-    """The course of each row; None where a point may stand alone."""
+    """Return the course of each row; None if a point may stand alone."""
     n = logs.shape[1]
     noise = np.median(np.abs(np.diff(logs, axis=1)), axis=1) / _OF_NOISE
     noise = np.maximum(noise, _QUIETEST)
@@ -244,7 +244,7 @@ def _apart(logs: Values, lag: int) -> float:
 
 
 def _middle(values: Values) -> float:
-    """The median. Numpy's own takes ten times as long for a dozen values, sorting aside."""
+    """Return the median. Numpy's own takes ten times as long for a dozen values, sorting aside."""
     ordered = np.sort(values)
     half = len(ordered) // 2
     return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0)
@@ -284,7 +284,7 @@ def _off_by(logs: Values, far: float) -> list[int]:
 
 
 def _held(logs: Values, cuts: list[int], noise: float, least: float) -> list[Step]:
-    """The cuts that are steps: the weakest goes until each is sure, and large enough."""
+    """Return the cuts that are steps: the weakest goes until each is sure, and large enough."""
     while cuts:
         steps = _steps(logs, cuts, noise)
         weakest = max(steps, key=lambda step: step.p_value)
@@ -319,7 +319,7 @@ def _steps(logs: Values, cuts: Sequence[int], noise: float) -> list[Step]:
 
 
 def _drift(logs: Values, where: NDArray[np.int64], least: float) -> Drift | None:
-    """A line through the last level, where it rises or falls surely and by enough."""
+    """Return a line through the last level, where it rises or falls surely and by enough."""
     n = len(logs)
     if n < _DRIFTING:
         return None

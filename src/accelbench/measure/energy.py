@@ -82,7 +82,7 @@ def updates_of(
 def _counted(
     readings: Sequence[MeterReading], ranges: Sequence[float | None]
 ) -> Iterator[EnergyPoint]:
-    """The first reading is of an update that nobody saw, and is none."""
+    """Return the first reading is of an update that nobody saw, and is none."""
     joules = 0.0
     for before, now in pairwise(readings):
         seconds = (now.at_ns - before.at_ns) / 1e9
@@ -183,7 +183,7 @@ class MeterWatch(Protocol):
         """Wait, and do nothing else."""
 
     def now_ns(self) -> int:
-        """The clock of the readings."""
+        """Return the clock of the readings."""
 
     def readings(self) -> Sequence[MeterReading]:
         """Return all readings so far; raise MeterError if the meter stopped answering."""

@@ -95,7 +95,7 @@ def joint_times(leading: Series, other: Series) -> tuple[float, float]:
 
 
 def _fallen(rho: Series) -> int:
-    """The even lag before which every sum of two neighbouring correlations is above zero."""
+    """Return the even lag before which every sum of two neighbouring correlations is above zero."""
     even = rho.size // 2 * 2
     fallen = np.flatnonzero(rho[0:even:2] + rho[1:even:2] <= 0)
     return 2 * int(fallen[0]) if fallen.size else even
@@ -121,7 +121,7 @@ def _autocorrelations(row: Series) -> Series:
 
 
 def _noise_of_doubles(row: Series) -> float:
-    """The sum of squares that rounding alone makes of a constant row."""
+    """Return the sum of squares that rounding alone makes of a constant row."""
     scale = float(np.abs(row).max()) * np.finfo(np.float64).eps
     return row.size * (4.0 * scale) ** 2
 

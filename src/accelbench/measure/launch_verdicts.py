@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from accelbench.core.figures import FEWEST_LAUNCHES, Spread, SpreadKind, shown_ends
+from accelbench.core.result_statistics import FEWEST_LAUNCHES, Spread, SpreadKind, shown_ends
 from accelbench.measure.student import t_cdf, t_quantile
 
 MOST_LAUNCHES = 40
@@ -112,7 +112,7 @@ def pooled_noise(runs: Iterable[Sequence[float]]) -> Noise | None:
 
 
 def pooled(parts: Sequence[Noise]) -> Noise | None:
-    """One noise of several estimates of it, each by what it rests on; None of none."""
+    """One noise of several estimates of it, each by what it rests on; None for none."""
     freedom = sum(part.freedom for part in parts)
     if not freedom:
         return None
@@ -245,7 +245,7 @@ def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float =
 
 
 def logs_of(medians: Sequence[float]) -> list[float]:
-    """The logarithms of positive figures."""
+    """Return the logarithms of positive figures."""
     if any(not m > 0 for m in medians):
         raise ValueError("a launch's median must be a positive time")
     return [math.log(m) for m in medians]
@@ -257,7 +257,7 @@ def comparison_noise(k: int, noise: float, other: int | None = None) -> float:
 
 
 def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
-    """The log ratio that a paired t-test of k pairs finds significant with this power."""
+    """Return the log ratio that a paired t-test of k pairs finds significant with this power."""
     reach = t_quantile(1.0 - alpha / 2.0, k - 1) + t_quantile(power, k - 1)
     return reach * comparison_noise(k, noise)
 

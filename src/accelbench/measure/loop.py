@@ -75,7 +75,7 @@ class Drift:
 
 
 def drift(samples: Samples) -> Drift | None:
-    """Compare the ends of a run; None where it is too short to tell, or its first third took 0."""
+    """Compare the ends of a run; None if it is too short to tell, or its first third took 0."""
     row = series(samples)
     third = row.size // 3
     if row.size < MINIMUM_SAMPLES:
@@ -396,9 +396,9 @@ def _warm_up(session: Session, inputs: Any, state: WarmupState, listener: Listen
 def _resolution(
     session: Session, inputs: Any, clock: Clock, warm: WarmupState, first: Block
 ) -> Resolution:
-    """Whether single steps can be timed by this clock.
+    """Return whether single steps can be timed by this clock.
 
-    The guess from single steps holds the clock's own reading, so where it says
+    The guess from single steps holds the clock's own reading, so if it says
     blocks, one block is taken to learn what a step really costs.
     """
     step_ns = warm.step_ns or samples_of(first)[0]
@@ -477,7 +477,7 @@ def _blocks(
 def _judge(
     steady: _Steady, warm: WarmupState, rules: Rules, evidence: Evidence
 ) -> tuple[Quality, list[str]]:
-    """The quality of the launch's figures and what a reader should know."""
+    """Return the quality of the launch's figures and what a reader should know."""
     warnings = list(sample_warnings(len(steady.samples), rules.stopping.minimum))
     quality = steady.decision.quality or Quality.NOISE_LIMITED
     if rules.warmup.fixed is not None:

@@ -31,7 +31,7 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import NormalDist, fmean
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.measure.launch_verdicts import (
     ALPHA,
     HUGE,
@@ -251,7 +251,7 @@ class Apart:
         return self._may_suffice(effect) and self._detectable_log <= math.log1p(effect)
 
     def required(self, effect: float) -> int | None:
-        """How many launches the second side needs for that; None where no number would do."""
+        """How many launches the second side needs for that; None if no number would do."""
         return fewest(effect, lambda n: Apart(self.noise, self.first, n, self.runs))
 
     def _may_suffice(self, effect: float) -> bool:

@@ -75,7 +75,7 @@ class StoppingRule:
     noise_known: float = 30.0  # and of one that is believed to narrow no more
 
     def next_look(self, n: int) -> int:
-        """The first number of samples beyond `n` at which `decide` looks at the interval."""
+        """Return the first number of samples beyond `n` at which `decide` looks at the interval."""
         if self.fixed is not None:
             return self.fixed
         look = self.minimum
@@ -153,7 +153,7 @@ def mean_half_width(samples: Samples) -> float:
 
 
 def worth(quality: Quality, decision: Decision, center: float) -> Quality:
-    """The quality that a decision gives, or that its interval is too wide for any use."""
+    """Return the quality that a decision gives, or that its interval is too wide for any use."""
     interval = decision.interval
     wide = interval is not None and interval.relative_half_width(center) > UNUSABLE_WIDTH
     return Quality.UNUSABLE if wide else quality

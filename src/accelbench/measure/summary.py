@@ -101,7 +101,7 @@ def fewest_samples(q: float) -> int:
 
 
 def required_size(q: float) -> float:
-    """The effective n below which percentile `q` is rough."""
+    """Return the effective n below which percentile `q` is rough."""
     return _required(q, _BEYOND)
 
 
@@ -147,7 +147,7 @@ def _enclosing(n: float, share: float) -> tuple[float | None, float | None]:
 
 
 def _count(p: float, n: float, share: float) -> float:
-    """The count that n samples stay at or below with probability `p`, by halving."""
+    """Return the count that n samples stay at or below with probability `p`, by halving."""
     center, spread = n * share, math.sqrt(n * share * (1.0 - share))
     reach = 2.0 + (2.0 + abs(NormalDist().inv_cdf(p))) * spread
     low, high = max(center - reach, 0.0), min(center + reach, n - 1.0)

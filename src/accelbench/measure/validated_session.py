@@ -30,7 +30,7 @@ from typing import Any, cast
 from accelbench.core.abilities import ContinuousBlocks, OutOfProcess
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import RUNTIMES_FAULT, CaseError
+from accelbench.core.errors import ENGINE_FAULT_ADVICE, CaseError
 from accelbench.core.protocols import Block, Session, stopping_after
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.block_validation import (
@@ -98,13 +98,13 @@ class TimeBudget:
         return left > self.wall_ns / 2
 
     def is_doubtful(self, allowed: TimeAllowance) -> bool:
-        """Whether more is unexplained than there is a reason for."""
+        """Return whether more is unexplained than there is a reason for."""
         most = allowed.share * self.wall_ns + allowed.question_ns * self.questions
         return self.wall_ns - self.said_ns > most
 
 
 def fits(said_ns: int, wall_ns: int, samples: int, tick_ns: float) -> bool:
-    """Whether samples can have been taken within the time that their question took."""
+    """Return whether samples can have been taken within the time that their question took."""
     return said_ns <= wall_ns * (1 + _CLOCKS_APART) + (samples + 1) * tick_ns
 
 
@@ -175,7 +175,7 @@ class CheckedSession:
         return ns
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
-        """As the session's own; raises CaseError where it cannot be so."""
+        """As the session's own; raises CaseError if it cannot be so."""
         block, took = self._sampled(inputs, n, timing)
         self._held(inputs, [block], took, timing)
         return block
@@ -208,7 +208,7 @@ class CheckedSession:
         blocks: list[Block] = [copied(block) for block in given]
         if len(blocks) != samples:
             message = f"the runtime reports {len(blocks)} blocks where {samples} were asked for"
-            raise CaseError("bad_block", message, RUNTIMES_FAULT)
+            raise CaseError("bad_block", message, ENGINE_FAULT_ADVICE)
         for block in blocks:
             self._refuse_bad(block, steps, Timing.WHOLE)
         self._held(inputs, blocks, took, Timing.WHOLE)
@@ -254,7 +254,7 @@ class CheckedSession:
                 "wrong_clock",
                 f"the runtime reports steps of {said_ns / 1e6:.4g} ms together, and by the worker's"
                 f" own clock {took_ns / 1e6:.4g} ms passed",
-                f"Its unit of time may be wrong, or steps are counted twice. {RUNTIMES_FAULT}",
+                f"Its unit of time may be wrong, or steps are counted twice. {ENGINE_FAULT_ADVICE}",
             )
 
     def _refuse_unexplained(self, inputs: Any, doubted: int, timing: Timing) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import counted, listed
+from accelbench.core.formatting import format_count, join_first
 from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, PredictorsByKind
@@ -94,7 +94,7 @@ def evaluate_tables(
             " operators are known.",
             "Name a table of operators: --graph-features.",
         )
-    hear(f"Learning from {counted(len(measured), 'case')} …")
+    hear(f"Learning from {format_count(len(measured), 'case')} …")
     predictor = fitted_predictors(measured, operators, request.target)
     anchors = _anchors(predictor, asked, operators, request.anchors)
     if anchors:
@@ -140,7 +140,7 @@ def _unpredicted(stored: StoredCases) -> list[str]:
     names = sorted(others, key=lambda name: (-others[name], name))
     note = (
         f"{sum(others.values()):,} results are not predicted: the operators of their models are"
-        f" unknown ({listed(names, _MOST_NAMED)})"
+        f" unknown ({join_first(names, _MOST_NAMED)})"
     )
     return [note]
 

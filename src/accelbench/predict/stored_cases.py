@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from accelbench.core.axes import AXES, numbered
+from accelbench.core.axes import AXES, numeric_axes
 from accelbench.core.errors import UnsupportedError, UsageError
-from accelbench.core.figures import STEP_SQL
+from accelbench.core.result_statistics import STEP_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.evidence.launches import OF_WORTH
@@ -191,7 +191,9 @@ def _positive(row: Row, name: str) -> float | None:
 
 def _case(row: Row, spec: ModelSpec) -> PredictedCase | None:
     """Return the case of a row; None if the model cannot have its sizes."""
-    sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
+    sizes = {
+        axis.column: int(size) for axis in numeric_axes() if (size := number(row, axis.column))
+    }
     try:
         shapes = settle(spec, shapes_from(int(number(row, "batch_size") or 1), sizes))
     except (UsageError, UnsupportedError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from accelbench.core.calibration import CalibratedLimits, TimedCollectives
 from accelbench.core.columns import BY_NAME
 from accelbench.core.device_facts import facts_of
-from accelbench.core.devices import named_apart
+from accelbench.core.devices import disambiguate_devices
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.evidence.launches import THIS_ARM_SQL
@@ -73,7 +73,7 @@ def subject_in(
         stored = rows_of(database, CHART_COLUMNS, stands, given, launches=True)
         priced = with_costs(stored, prices, dict.fromkeys(ours, here))
         newer = newer_sql(_CELL, of_it)
-        of_cells = _with_newer(database, named_apart(priced), newer, [*values, *ours])
+        of_cells = _with_newer(database, disambiguate_devices(priced), newer, [*values, *ours])
         rows = _with_ranks(database, of_cells)
         chart_points = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
@@ -158,7 +158,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     if not rows:
         raise UsageError(phrase("report.files-without-results"))
     ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
-    priced = named_apart(with_costs(ordered, prices, machines))
+    priced = disambiguate_devices(with_costs(ordered, prices, machines))
     names = {run: str(machine) for run, machine in machines.items()}
     here = ", ".join(sorted(set(names.values())))
     known = histories(priced)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import TAILS, Statistic, step_of
-from accelbench.core.precision import error_of, not_exact
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.precision import error_of, summarise_inexact
+from accelbench.core.result_statistics import TAILS, Statistic, step_of
 from accelbench.core.rows import record, texts
 from accelbench.core.unusable_reasons import FAILED, LAUNCHED
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -23,7 +23,7 @@ from accelbench.measure.launch_verdicts import typical
 #: What a side is of.
 OF_A_SIDE = (
     *("model", "family"),
-    *(name for name in ASKED if name != "model"),
+    *(name for name in CONFIGURATION_COLUMNS if name != "model"),
     *("run_id", "provenance"),
 )
 
@@ -51,7 +51,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "verification_error": max(
             (error for row in line.side.rows if (error := error_of(row)) is not None), default=None
         ),
-        "not_exact": not_exact(line.side.rows),
+        "not_exact": summarise_inexact(line.side.rows),
         **_accuracy(line),
         "figure": str(line.side.statistic),
         "latency_ms": _latency(line.side),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import Spread, Statistic, rate_of, step_of
+from accelbench.core.result_statistics import Spread, Statistic, rate_of, step_of
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import why_unusable
 from accelbench.evidence.measurements import measurement_of

@@ -39,16 +39,16 @@ class ResultPlaces(Protocol):
         """Refuse what could not be written afterwards, and have the database there."""
 
     def journals(self) -> Path:
-        """The folder of journals."""
+        """Return the folder of journals."""
 
     def open_database(self) -> Database | None:
-        """The database that is filled from them, None where none is wanted."""
+        """Return the database that is filled from them, None if none is wanted."""
 
     def keep_profiles(self) -> Keep | None:
         """Who takes profiles, if anybody."""
 
     def resume_hint(self, run_id: str) -> str:
-        """The command that goes on with a run that an error ended; "" where there is none."""
+        """Return the command that goes on with a run that an error ended; "" if there is none."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def go_on(
 
 
 def fill(places: ResultPlaces, note: Callable[[str], None]) -> None:
-    """Put what is in the journals into the database, where there is one; problems are noted."""
+    """Put what is in the journals into the database, if there is one; problems are noted."""
     database = places.open_database()
     if database is not None:
         for problem in database.fill().problems:
@@ -142,7 +142,7 @@ def fill(places: ResultPlaces, note: Callable[[str], None]) -> None:
 
 @contextmanager
 def resumable(run_id: str, places: ResultPlaces) -> Iterator[None]:
-    """An error that ends a run half-way says how to go on with it."""
+    """Return an error that ends a run half-way says how to go on with it."""
     try:
         yield
     except StoreError as error:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS, Kind
-from accelbench.core.identity import canonical, plain
+from accelbench.core.identity import canonical_json, to_plain
 from accelbench.core.rows import Json, ResultRow
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def fit(body: Mapping[str, Any]) -> Fitted:
     Unknown keys with numbers join the "extra" map. "sampling" is {phase: {"timing": …, "steps": [n,
     …]}}.
     """
-    body = readable(plain(body))
+    body = readable(to_plain(body))
     row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
     rest: dict[str, Any] = {}
     notes: list[str] = []
@@ -117,13 +117,13 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (dict, list)):
-        return canonical(_json(value))
+        return canonical_json(_json(value))
     raise MisfitError(f"{_brief(value)} is not text")
 
 
 def _json(value: Any) -> Any:
     try:
-        canonical(value)
+        canonical_json(value)
     except (ValueError, TypeError):
         raise MisfitError(f"{_brief(value)} is nothing that JSON holds") from None
     return value
@@ -160,7 +160,9 @@ def _time(value: Any) -> str:
 
 def _list(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [entry if isinstance(entry, str) else canonical(_json(entry)) for entry in value]
+        return [
+            entry if isinstance(entry, str) else canonical_json(_json(entry)) for entry in value
+        ]
     raise MisfitError(f"{_brief(value)} is not a list")
 
 

@@ -16,7 +16,7 @@ from accelbench.core.case import QUESTION
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.device_facts import facts_of
 from accelbench.core.identity import IDENTITY_VERSION
-from accelbench.core.plausible_values import STEP
+from accelbench.core.plausible_values import STEP_TIMES
 from accelbench.core.ranges import (
     ACCELERATOR_OPERATIONS,
     BYTES_READ,
@@ -26,7 +26,7 @@ from accelbench.core.ranges import (
 )
 from accelbench.core.unusable_reasons import (
     FEWEST_JUDGED,
-    MOST_WAITING,
+    MAX_WAITING,
     UNUSABLE_WIDTH,
     WIDTH_COLUMNS,
 )
@@ -80,7 +80,7 @@ _PARTS = (
 COLUMNS_OF_BOUNDS = tuple(dict.fromkeys((
     *_SHARES, "accuracy_metric", "accuracy_samples", "accuracy_per_sample", *_MEMORY, *_POWER,
     "energy_joules", "energy_ci_low_joules", "energy_ci_high_joules", "energy_per_item_joules",
-    "energy_steps", "energy_window_ms", "world_size", *STEP, "latency_min_ms",
+    "energy_steps", "energy_window_ms", "world_size", *STEP_TIMES, "latency_min_ms",
     "first_inference_ms", "device_time_ms", *(name for _, names in _PARTS for name in names),
     "mode", "status", "verification", "self_check", "protocol_version",
 )))  # fmt: skip
@@ -176,7 +176,7 @@ def _times(has: There) -> Iterator[Rule]:
 
 def _longest(has: There) -> str:
     """Return SQL of the longest time that is known of a step; empty if there is no such column."""
-    known: Sequence[str] = [name for name in STEP if has(name)]
+    known: Sequence[str] = [name for name in STEP_TIMES if has(name)]
     return f"greatest({', '.join(known)})" if known else ""
 
 
@@ -219,7 +219,7 @@ def _limit(name: str) -> tuple[float, float] | None:
     if facts is None or not facts.bandwidth:
         return None
     units = int(count) if several else 1
-    peak = facts.highest * 1e12
+    peak = facts.highest_rate * 1e12
     return peak * _BEYOND_PEAK * units, facts.bandwidth * 1e9 * _BEYOND_PEAK * units
 
 
@@ -345,8 +345,8 @@ def _qualities(has: There) -> Iterator[Rule]:
         return
     unusable = f"coalesce(quality = {quoted(Quality.UNUSABLE.value)}, false)"
     allowed = f"NOT {_MEASURED} OR {unusable}"
-    waited = f"coalesce({_WAITING} > {MOST_WAITING}, false)"
-    why = f"a launch with a {_WAITING} above {MOST_WAITING:g} is unusable"
+    waited = f"coalesce({_WAITING} > {MAX_WAITING}, false)"
+    why = f"a launch with a {_WAITING} above {MAX_WAITING:g} is unusable"
     yield Rule("quality", f"({allowed} OR NOT {waited})", why)
     if all(map(has, ("sample_count", "conditions", *WIDTH_COLUMNS))):
         asked = "json_type(conditions, '$.rules.iterations')"
@@ -378,12 +378,12 @@ def _losses(has: There) -> Iterator[Rule]:
 
 def _own_rates(has: There) -> Iterator[Rule]:
     """Yield the rules of rates, which are computed from the stored mean."""
-    from accelbench.core.plausible_values import ITEMS
+    from accelbench.core.plausible_values import ITEM_COLUMNS
 
     needed = ("latency_mean_ms", "throughput_unit", "world_size", "batch_size", "new_tokens")
     if not all(map(has, (*needed, "audio_seconds"))):
         return
-    for rate, counts in ITEMS.items():
+    for rate, counts in ITEM_COLUMNS.items():
         if not has(rate):
             continue
         items = " ".join(

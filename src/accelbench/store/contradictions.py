@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accelbench.core.axes import AXES
 from accelbench.core.columns import BY_NAME
 from accelbench.core.device_facts import (
+    MAX_SHARE_OF_PEAK,
     MILLISECONDS,
-    MOST_OF_PEAK,
     OPERATIONS,
     PEAK,
     RATE,
@@ -374,7 +374,7 @@ def mark_implausible(con: DuckDBPyConnection) -> None:
         "work": operations_sql(lambda _: True),
         "step": step_ms_sql(lambda _: True),
         "imported": _IMPORTED,
-        "most": MOST_OF_PEAK,
+        "most": MAX_SHARE_OF_PEAK,
     }
     con.execute(_MARK.format(**words), list(map(list, zip(*known, strict=True))))
 

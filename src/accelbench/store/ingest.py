@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import FACT_VERSION, RESULT, RESULT_REFUSED, RUN_STARTED, Fact
-from accelbench.core.plausible_values import wrong_with
+from accelbench.core.plausible_values import find_problem
 from accelbench.core.unusable_reasons import UnusableReason
 from accelbench.store.body_to_row import fit, spell_time
 from accelbench.store.contradictions import implausible_results, mark_implausible
@@ -214,7 +214,7 @@ def _bring_in(
         fact = line.fact
         if fact.kind == RESULT:
             body = {"run_id": run_id, **fact.body, "result_id": fact.id}
-            batch.add_result(fact.id, body, fact.version, wrong_with if held else check_own)
+            batch.add_result(fact.id, body, fact.version, find_problem if held else check_own)
         else:
             batch.add_other(fact.kind, fact.id, run_id, line.number, fact.version, fact.body)
         if batch.full:

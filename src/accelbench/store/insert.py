@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS, SQL_TYPES, Column, Kind
 from accelbench.core.facts import RESULT_REFUSED
-from accelbench.core.identity import canonical
-from accelbench.core.plausible_values import out_of_range, wrong_with
+from accelbench.core.identity import canonical_json
+from accelbench.core.plausible_values import find_out_of_range, find_problem
 from accelbench.store.body_to_row import Fitted, fit, miscounted, readable
 from accelbench.store.contradictions import COLUMNS_READ, find_contradictions
 from accelbench.store.duck import NO_ROOM, explain_duck, file_errors, quoted
@@ -61,7 +61,7 @@ def cell(kind: Kind, value: Any) -> Any:
     if value is None:
         return None
     if kind == "json":
-        return canonical(value)
+        return canonical_json(value)
     if kind == "time":
         return datetime.fromisoformat(value).replace(tzinfo=None)  # fit.py has made it UTC
     if kind == "map":
@@ -137,7 +137,7 @@ class Batch:
         self, kind: str, fact_id: str, run_id: str, line: int, version: int, body: Any
     ) -> None:
         key = (readable(kind), readable(fact_id))
-        row = (*key, run_id, line, version, canonical(readable(body)))
+        row = (*key, run_id, line, version, canonical_json(readable(body)))
         self.others.setdefault(key, row)
 
     @property
@@ -152,7 +152,7 @@ class Batch:
 def check_own(row: Mapping[str, Any]) -> str:
     """Return why a row of this machine's journals cannot be; empty if it can."""
     # Rows of this program are checked by every rule, others by the ranges of their numbers.
-    return wrong_with(row) if _is_own(row) else out_of_range(row)
+    return find_problem(row) if _is_own(row) else find_out_of_range(row)
 
 
 def _is_own(row: Mapping[str, Any]) -> bool:
@@ -186,7 +186,7 @@ def flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
     batch.refused.clear()
     if results:
         new_rows = result_table([fitted.row for fitted, _ in results])
-        rest = [canonical(fitted.rest) if fitted.rest else None for fitted, _ in results]
+        rest = [canonical_json(fitted.rest) if fitted.rest else None for fitted, _ in results]
         versions = [version for _, version in results]
         new_rows = new_rows.append_column("rest", pa.array(rest, pa.string()))
         new_rows = new_rows.append_column("version", pa.array(versions, pa.int32()))

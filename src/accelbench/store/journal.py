@@ -3,7 +3,7 @@
 A line is the CRC-32 of what follows in eight hex digits, a space, and the fact as canonical JSON,
 which has no line break. A crash leaves a torn tail: bytes after the last valid line, never
 announced. Invalid bytes before a valid line were changed after they were written: such lines are
-reported and left where they are; the others stay readable.
+reported and left if they are; the others stay readable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import FACT_VERSION, Fact
-from accelbench.core.identity import canonical
+from accelbench.core.identity import canonical_json
 from accelbench.core.safe_text import in_quotes
 from accelbench.store.files import (
     DB_OPTION,
@@ -118,7 +118,7 @@ def encode(fact: Fact) -> bytes:
     """Return a fact as a journal line; raise StoreError for NaN and infinities."""
     record = {"kind": fact.kind, "id": fact.id, "version": fact.version, "body": fact.body}
     try:
-        payload = canonical(record).encode()
+        payload = canonical_json(record).encode()
     except (ValueError, TypeError) as error:
         raise StoreError(
             f"Fact {fact.kind} {fact.id} holds a value that cannot be stored: {error}.",

@@ -406,7 +406,7 @@ class Lake(Database):
         return filled
 
     def _manifests(self) -> dict[str, list[str]]:
-        """Which stem replaces which."""
+        """Return which stem replaces which."""
         replacements = {}
         with temporary_folder() as scratch:
             for name in self.place.names(_MANIFESTS):

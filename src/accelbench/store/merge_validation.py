@@ -15,7 +15,7 @@ from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.axes import columns
+from accelbench.core.axes import size_columns
 from accelbench.core.columns import BY_NAME, metric_columns
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import FACT_VERSION, RESULT_REFUSED
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: version's.
 FIGURES = (
     *("status", "case_id", "series_key", "launch", "arm", "model", "hardware", "runtime", "device"),
-    *("device_name", "device_fingerprint", "precision", "batch_size", *columns(), "mode"),
+    *("device_name", "device_fingerprint", "precision", "batch_size", *size_columns(), "mode"),
     *("scenario", "compiled", "threads", "world_size", "seed", "optimizer", "weights"),
     *("verification", "self_check", "steps_verified", "weights_digest", "outputs_digest"),
     *(column.name for column in metric_columns()),

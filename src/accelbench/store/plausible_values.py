@@ -7,27 +7,27 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from accelbench.core.columns import BY_NAME, Kind
 from accelbench.core.plausible_values import (
     DEVICE_TIME,
+    DEVICE_TIME_TOLERANCE,
     EARLIEST,
-    ITEMS,
-    MEASURED,
+    ITEM_COLUMNS,
+    MEASURED_COLUMNS,
     MORE_THAN_STEP,
-    NO_FIGURE,
     NO_MOMENT,
     NO_OBJECT,
     NO_REASON,
+    NO_RESULT,
     NO_SHARE,
     NO_WORD,
     NOT_BY_LATENCY,
     ORDERS,
-    OTHER_PASS,
-    OURS,
+    OWN_RATE_TOLERANCE,
     OWN_WORDS,
     PASSED,
     REASON_FORM,
-    ROUNDED,
-    STEP,
+    ROUNDING_TOLERANCE,
+    STEP_TIMES,
     known_reasons,
-    latest,
+    latest_time,
 )
 from accelbench.core.plugins import own_runtimes
 from accelbench.core.ranges import Range
@@ -51,7 +51,7 @@ TYPES: Mapping[Kind, tuple[str, ...]] = {
 
 
 def rules(
-    names: Collection[str], limits: Limits | None = None, rates: float | None = OURS
+    names: Collection[str], limits: Limits | None = None, rates: float | None = OWN_RATE_TOLERANCE
 ) -> list[Rule]:
     """Return every rule that a table with these columns can be checked by.
 
@@ -81,7 +81,9 @@ def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
     if column == "reason":
         yield f"regexp_full_match({name}, {quoted(REASON_FORM)})", NO_WORD
     if about.kind == "time":
-        first, last = (quoted(spell_time(moment).rstrip("Z")) for moment in (EARLIEST, latest()))
+        first, last = (
+            quoted(spell_time(moment).rstrip("Z")) for moment in (EARLIEST, latest_time())
+        )
         between = f"{name} BETWEEN TIMESTAMP {first} AND TIMESTAMP {last}"
         yield between, NO_MOMENT
     if about.range is not None:
@@ -89,8 +91,8 @@ def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
-    below = f">{'' if within.above else '='} {within.least}"
-    why = f"it is {'not above' if within.above else 'below'} {within.least:g}"
+    below = f">{'' if within.excludes_least else '='} {within.least}"
+    why = f"it is {'not above' if within.excludes_least else 'below'} {within.least:g}"
     if kind == "floats":
         inside = f"lambda x: NOT coalesce(x {below} AND x <= {within.most}, false)"
         outside = f"a number in it is not within {within.least:g} and {within.most:g}"
@@ -106,11 +108,11 @@ def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
     yield f"{name}::DOUBLE <= {within.most}", f"it is more than there can be, {within.most:g}"
 
 
-def agreeing(has: There, rates: float | None = OURS) -> Iterator[Rule]:
+def agreeing(has: There, rates: float | None = OWN_RATE_TOLERANCE) -> Iterator[Rule]:
     """Yield the rules of `contradiction`; imported rates are not compared again."""
     for low, high in ORDERS:
         if has(low) and has(high):
-            more = f"* {ROUNDED}" if BY_NAME[low].kind != "time" else "+ INTERVAL 1 HOUR"
+            more = f"* {ROUNDING_TOLERANCE}" if BY_NAME[low].kind != "time" else "+ INTERVAL 1 HOUR"
             holds = f'coalesce("{low}" <= "{high}" {more}, true)'
             yield Rule(high, holds, f"it is below {low}", f'"{low}"')
     if has("provenance"):
@@ -121,7 +123,7 @@ def agreeing(has: There, rates: float | None = OURS) -> Iterator[Rule]:
 
 
 def _rates(has: There, other: str, rates: float) -> Iterator[Rule]:
-    for rate, counts in ITEMS.items():
+    for rate, counts in ITEM_COLUMNS.items():
         if not has(rate) or not has("latency_mean_ms"):
             continue
         unit = "throughput_unit" if has("throughput_unit") else "''"
@@ -152,19 +154,21 @@ def _words(has: There, other: str) -> Iterator[Rule]:
 
 
 def _parts(has: There) -> Iterator[Rule]:
-    steps = [name for name in STEP if has(name)]
+    steps = [name for name in STEP_TIMES if has(name)]
     if has(DEVICE_TIME) and steps:
         most = f"greatest({', '.join(steps)})"  # of those that are not NULL
-        holds = f"coalesce({DEVICE_TIME} <= {most} * {OTHER_PASS}, true)"
+        holds = f"coalesce({DEVICE_TIME} <= {most} * {DEVICE_TIME_TOLERANCE}, true)"
         yield Rule(DEVICE_TIME, holds, MORE_THAN_STEP, most)
     if has("status"):
         ok = f"status = {quoted(Status.OK.value)}"
-        figure = " OR ".join([*(f"{n} IS NOT NULL" for n in MEASURED if has(n)), "false"])
+        figure = " OR ".join([*(f"{n} IS NOT NULL" for n in MEASURED_COLUMNS if has(n)), "false"])
         nulls = (
-            _read("nulls", f"json_exists(nulls, '$.{MEASURED[0]}')") if has("nulls") else "false"
+            _read("nulls", f"json_exists(nulls, '$.{MEASURED_COLUMNS[0]}')")
+            if has("nulls")
+            else "false"
         )
         holds = f"NOT coalesce({ok}, false) OR {figure} OR coalesce({nulls}, false)"
-        yield Rule("status", holds, NO_FIGURE)
+        yield Rule("status", holds, NO_RESULT)
     if all(map(has, ("verification", "verification_error", "verification_tolerance"))):
         passed = f"verification = {quoted(Verification.OK.value)}"
         holds = f"NOT ({passed}) OR verification_error <= verification_tolerance"

@@ -22,7 +22,7 @@ from accelbench.cli.arguments.shared_options import (
 from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import words
+from accelbench.core.formatting import split_words
 from accelbench.judge.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
 from accelbench.judge.filters import Filters
 from accelbench.judge.regressions import Check
@@ -56,7 +56,7 @@ def check(
     from accelbench.cli.services.noise import noise_floor
 
     refuse_threshold(threshold)
-    allowing = allowed(words(allow), ALLOWED)
+    allowing = allowed(split_words(allow), ALLOWED)
     if noise is not None:
         refuse_beside(
             {
@@ -75,7 +75,7 @@ def check(
 
         database = store_at(db)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
-    sought = BaselineQuery(filters, tuple(words(run)), machine, allowing)
+    sought = BaselineQuery(filters, tuple(split_words(run)), machine, allowing)
     if baseline is None and rerun:
         raise UsageError(
             "--rerun is of a --baseline: the arms of one run were measured in turns.",

@@ -20,7 +20,7 @@ from accelbench.cli.services.report_files import (
     told_runs,
 )
 from accelbench.core.errors import EXIT_NO, UsageError
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.exchange.imports.reading import KINDS, placed, read_import
 from accelbench.exchange.writing import refuse_taken
 from accelbench.present.document import Document, Facts
@@ -234,8 +234,13 @@ def merge(
             }
         )
         if not as_json:
-            results, facts = counted(report.results, "result"), counted(report.facts, "other fact")
-            refused = f"; {counted(report.refused, 'result')} refused" if report.refused else ""
+            results, facts = (
+                format_count(report.results, "result"),
+                format_count(report.facts, "other fact"),
+            )
+            refused = (
+                f"; {format_count(report.refused, 'result')} refused" if report.refused else ""
+            )
             print_line(f"{results} and {facts} from {name}{refused}")
             if report.copies:
                 print_line(phrase("store.copies-kept", count=report.copies))
@@ -290,7 +295,7 @@ def import_(
             }
         )
         return
-    print_line(f"{counted(filled.results, 'result')} from {_files(content.files)}")
+    print_line(f"{format_count(filled.results, 'result')} from {_files(content.files)}")
     if filled.repeated:
         print_line(phrase("store.repeated-lines", count=filled.repeated))
     if known_count:
@@ -353,11 +358,11 @@ def _fill(database: Database) -> None:
         return
     if filled.results and isinstance(database, Lake):
         are = "is" if filled.results == 1 else "are"
-        _warn([f"{counted(filled.results, 'result')} {are} new here."])
+        _warn([f"{format_count(filled.results, 'result')} {are} new here."])
     elif filled.results:
         singular = filled.results == 1
         was, now = ("was", "is") if singular else ("were", "are")
-        results = counted(filled.results, "result")
+        results = format_count(filled.results, "result")
         _warn([f"{results} {was} waiting in journals and {now} now in the database."])
     _warn(filled.problems)
 

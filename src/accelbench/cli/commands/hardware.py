@@ -21,9 +21,9 @@ from accelbench.core.errors import (
     MissingExtraError,
     SurroundingsError,
     UsageError,
-    setting_up,
+    setup_command,
 )
-from accelbench.core.nouns import words
+from accelbench.core.formatting import split_words
 from accelbench.core.plugins import ENGINES, PluginError, load_all
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.safe_text import in_quotes
@@ -53,7 +53,8 @@ class Serving:
         if self.installed:
             return self.name
         return (
-            f"{self.name} ({f'needs {setting_up(self.extra)}' if self.extra else 'not installed'})"
+            f"{self.name}"
+            f" ({f'needs {setup_command(self.extra)}' if self.extra else 'not installed'})"
         )
 
 
@@ -82,7 +83,7 @@ def hardware(
 
     use_browser(browser)
 
-    wanted = words([*(names or ()), *hardware_option])
+    wanted = split_words([*(names or ()), *hardware_option])
     if calibrate:
         _calibrate(wanted, db, processes, as_json=as_json)
         return

@@ -80,11 +80,11 @@ def extras(
     as_json: bool = option(False, "--json"),
 ) -> None:
     """Install the packages of extras."""
-    from accelbench.core.nouns import words
+    from accelbench.core.formatting import split_words
     from accelbench.hardware.installing import installed
 
     known = installed()
-    meant = list(dict.fromkeys(known.meant(word) for word in words(names)))
+    meant = list(dict.fromkeys(known.meant(word) for word in split_words(names)))
     stream = sys.stderr if as_json else sys.stdout
     document = _installed(known, meant, stream, index=index, reinstall=reinstall)
     if _BROWSER in meant:

@@ -18,7 +18,7 @@ from accelbench.cli.services.run_request import AskedRun
 from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, AccelbenchError
-from accelbench.core.nouns import near
+from accelbench.core.formatting import find_similar
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.present.terminal.terminal import asked_line, complain, print_line
@@ -198,7 +198,7 @@ def _ask(shown: Sequence[ModelChoice], every: Sequence[ModelChoice]) -> list[str
             return words
         hits = search(line, every)
         if not hits:
-            alike = near(line, (choice.word for choice in every))
+            alike = find_similar(line, (choice.word for choice in every))
             meant = f" Did you mean {' or '.join(alike)}?" if alike else ""
             print_line(f"No model has {in_quotes(line)} in its name.{meant}")
             continue

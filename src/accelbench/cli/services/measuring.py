@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.services.opening import typed_command
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
+from accelbench.core.result_statistics import FEWEST_LAUNCHES, Statistic, step_of
 from accelbench.core.unusable_reasons import reason_unusable, why_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together

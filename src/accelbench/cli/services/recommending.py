@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.errors import EXIT_INCONCLUSIVE, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.precision import UNVERIFIED
 from accelbench.evidence.launches import COMPARABLE_SQL
 from accelbench.judge.filters import catalogued, in_catalogue
@@ -139,7 +139,7 @@ class Recommender:
             return ranking_document(ranked, task, batch, explain, unknown)
 
         data = {**about, "ranking": ranked, "of_no_known_family": unknown}
-        return Recommendations(data, EXIT_OK if ranked else EXIT_CANNOT_TELL, document)
+        return Recommendations(data, EXIT_OK if ranked else EXIT_INCONCLUSIVE, document)
 
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
@@ -319,7 +319,7 @@ def _said_of(answers: Sequence[Mapping[str, Any]]) -> int:
     without = [answer for answer in answers if not answer["best"]]
     if not without:
         return EXIT_OK
-    return EXIT_CANNOT_TELL if all(map(_nobody_knows, without)) else EXIT_NO
+    return EXIT_INCONCLUSIVE if all(map(_nobody_knows, without)) else EXIT_NO
 
 
 def _nobody_knows(answer: Mapping[str, Any]) -> bool:

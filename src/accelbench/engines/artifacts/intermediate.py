@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.processes import signal_stack_kept
+from accelbench.core.processes import keep_signal_stack
 from accelbench.engines.artifacts.quantising import CALIBRATION_BATCHES, calibration, described
 from accelbench.engines.artifacts.recipe import Manifest, Recipe
 from accelbench.hardware.openvino import without_telemetry
@@ -39,7 +39,7 @@ def _without_bars() -> Iterator[None]:
         yield
 
 
-@signal_stack_kept()
+@keep_signal_stack()
 def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write model.xml and model.bin, weights as they are: fp32."""
     without_telemetry()
@@ -102,7 +102,7 @@ def refuse_unquantised(model_id: str, operators: Iterable[str]) -> None:
         )
 
 
-@signal_stack_kept()
+@keep_signal_stack()
 def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write a model whose products are int8, calibrated with seeded inputs."""
     without_telemetry()

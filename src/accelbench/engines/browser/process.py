@@ -159,7 +159,7 @@ class BrowserProcess:
         for process in all_of_it:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        processes.kill_family(self._process)
+        processes.kill_group(self._process)
         with contextlib.suppress(processes.TimeoutExpired):
             self._process.wait(_PATIENCE)
         self.gone_within(all_of_it, _PATIENCE)

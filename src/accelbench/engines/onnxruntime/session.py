@@ -1,4 +1,4 @@
-"""A graph opened in ONNX Runtime, run, and asked where it ran."""
+"""A graph opened in ONNX Runtime, run, and asked if it ran."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import psutil
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.profile import Profile as Profiled
-from accelbench.core.profile import profiled
+from accelbench.core.profile import build_profile
 from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.onnxruntime.profile import NAME, REMARK, Profile, read, spent
 from accelbench.engines.onnxruntime.providers import CPU, Provider, chain, place_of, serving
@@ -215,7 +215,7 @@ class OnnxruntimeSession(ArraySession):
                 steps + 1,
                 str(self._job.device),
             )
-            report = profiled(NAME, nodes, times, REMARK)
+            report = build_profile(NAME, nodes, times, REMARK)
             if traces is None:
                 return report
             shutil.copyfile(path, traces / _TRACE)

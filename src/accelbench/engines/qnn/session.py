@@ -14,7 +14,7 @@ import onnxruntime
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.precision import FEW_VALUES
-from accelbench.core.profile import Profile, profiled
+from accelbench.core.profile import Profile, build_profile
 from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.onnxruntime.session import understood
 from accelbench.engines.qnn import backend, profile
@@ -129,7 +129,7 @@ class QnnSession(ArraySession):
             emulated = profile.EMULATED if self._job.device.emulated else ""
             types = profile.types_of(graphs)
             nodes = profile.read(path, types, steps, str(self._job.device))
-            report = profiled(profile.NAME, nodes, times, profile.REMARK + emulated)
+            report = build_profile(profile.NAME, nodes, times, profile.REMARK + emulated)
             return report if traces is None else replace(report, trace=_TRACE)
 
     def evidence(self) -> Evidence:

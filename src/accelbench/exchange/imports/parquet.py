@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.identity import canonical
+from accelbench.core.identity import canonical_json
 from accelbench.core.plausible_values import describe_misfit
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.ours import NEEDED
@@ -42,7 +42,7 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
             hold(con, file, name, f'"{name}" IS NOT NULL', "it is missing")
         _hold_all(con, file, known)
     measured, imported = quoted(Provenance.MEASURED.value), quoted(Provenance.IMPORTED.value)
-    patch = quoted(canonical({"source": source.to_dict()}))
+    patch = quoted(canonical_json({"source": source.to_dict()}))
     columns = {name: f'"{name}"' for name in known}
     if run_id:
         theirs = "run_id" if "run_id" in types else "NULL"

@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
-from accelbench.core.plausible_values import latest
+from accelbench.core.plausible_values import latest_time
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports import (
     aiconfigurator,
@@ -264,7 +264,7 @@ def _moment(text: str) -> str:
         moment = str(as_kind("time", text))
     except MisfitError as error:
         raise UsageError(f"{in_quotes(text)} is no date.", "Write it as 2026-08-08.") from error
-    if moment > spell_time(latest()):
+    if moment > spell_time(latest_time()):
         raise UsageError(f"{text} is in the future.", "Say when it was measured.")
     return moment
 

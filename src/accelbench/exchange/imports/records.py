@@ -90,7 +90,7 @@ class Record:
             self.wrong(field, f"{brief(text)} is no finite number")
         if above is not None and value <= above:
             self.wrong(field, f"{value:g} is not above {above:g}")
-        if within is not None and (why := within.wrong(value)):
+        if within is not None and (why := within.explain_misfit(value)):
             self.wrong(field, why)
         return value
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION
-from accelbench.core.plausible_values import OTHERS
+from accelbench.core.plausible_values import OTHER_RATE_TOLERANCE
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
 from accelbench.exchange.imports.records import MalformedError
@@ -160,7 +160,9 @@ def _hold_figures(con: DuckDBPyConnection, file: Path, names: set[str]) -> None:
     hold(con, file, "latency_ms", none, "no latency is the result of that scenario")
     # Queries beside each other: their rate is another count.
     rate = "throughput * latency_ms / 1e3 / batch_size"
-    agrees = f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHERS} AND {OTHERS}"
+    agrees = (
+        f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHER_RATE_TOLERANCE} AND {OTHER_RATE_TOLERANCE}"
+    )
     why = "it is not what the latency says"
     hold(con, file, "throughput", f"coalesce({agrees}, true)", why)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core import processes
-from accelbench.core.errors import setting_up
+from accelbench.core.errors import setup_command
 from accelbench.core.plugins import PluginError
 from accelbench.core.protocols import Absent, Device, SetUp
 from accelbench.core.vocabulary import Provenance
@@ -216,7 +216,7 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
     if isinstance(runtime, PluginError):
         return Finding(name, Health.BROKEN, runtime.message.rstrip("."), runtime.advice)
     info = runtime.info
-    install = setting_up(info.extra) if info.extra else _alone(info.package)
+    install = setup_command(info.extra) if info.extra else _alone(info.package)
     if info.package and not world.importable(info.package):
         return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
     if isinstance(runtime, SetUp) and not (state := runtime.ready()).ok:

@@ -14,13 +14,13 @@ import time
 from importlib import import_module
 from typing import Any
 
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.core.protocols import Device
 
 
 def answer(name: str) -> dict[str, Any]:
     """Return an engine's version, import time and devices."""
-    runtime = load(registered(ENGINES)[name])
+    runtime = load(find_entry_points(ENGINES)[name])
     os.environ.update(runtime.info.environment)
     began = time.perf_counter()
     module = import_module(runtime.info.package) if runtime.info.package else None

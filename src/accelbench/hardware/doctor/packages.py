@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accelbench.core.errors import setting_up
+from accelbench.core.errors import setup_command
 from accelbench.hardware.doctor.world import Finding, Health, World
 
 _NAME = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;\s*(.*))?$")
@@ -185,7 +185,7 @@ def _extra(world: World, extra: str, needs: list[Requirement], shared: frozenset
         for requirement in needs
         if requirement in unfit or requirement.name in gone
     )
-    install = setting_up(extra) if extra else f"pip install {' '.join(needed)}"
+    install = setup_command(extra) if extra else f"pip install {' '.join(needed)}"
     details = {"packages": have}
     if unfit:
         wrong = (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import source_of
 from accelbench.evidence.launches import launches_of
@@ -84,7 +84,7 @@ class Versus:
         """That some are not among the models' ratios; "" where all are."""
         if not self.untold:
             return ""
-        return f"; {counted(self.untold, 'configuration')} too rough to count"
+        return f"; {format_count(self.untold, 'configuration')} too rough to count"
 
     @property
     def _apart(self) -> float:

@@ -71,7 +71,7 @@ def system_of(name: str) -> ServingSystem:
         if word in (known.name, known.name.removesuffix("_sxm")):
             return known
     facts = facts_of(name) or facts_of(name.replace("_", " "))
-    half = None if facts is None else facts.half
+    half = None if facts is None else facts.half_rate
     if facts is None or half is None or "cuda" not in facts.platforms:
         raise UsageError(
             f"The peaks of {name} are not known, so nothing is scaled to it.",

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import reference_words
+from accelbench.core.formatting import describe_references
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row, number, text
 from accelbench.core.safe_text import in_quotes
@@ -221,7 +221,7 @@ def _verified(rows: Sequence[Row]) -> VerifiedWay:
     return VerifiedWay(
         worst,
         found,
-        reference_words(held) if held else "",
+        describe_references(held) if held else "",
         error_of(worst),
         None if tolerance is None else float(tolerance),
         len(rows),

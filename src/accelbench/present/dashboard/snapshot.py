@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
-from accelbench.core.columns import ASKED
+from accelbench.core.columns import CONFIGURATION_COLUMNS
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
-from accelbench.core.figures import OF_A_STEP, TAILS_SQL
+from accelbench.core.result_statistics import STEP_COLUMNS, TAILS_SQL
 from accelbench.core.rows import Json, Row
 from accelbench.core.unusable_reasons import COMPARABLE, FAILED, LAUNCHED, UNUSABLE_REASON
 from accelbench.evidence.launches import OF_WORTH, THIS_ARM_SQL, VERSION_SQL
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 #: Columns that all launches of a cell share.
 _SHARED = (
     *("family", "architecture", "task", "model_size", "parameters", "device", "device_fingerprint"),
-    *(name for name in ASKED if name != "options"),
+    *(name for name in CONFIGURATION_COLUMNS if name != "options"),
 )
 #: Columns that are read for the launches of a cell, in addition to those of its identity.
 _OF_A_CELL = (
@@ -60,7 +60,7 @@ _OF_A_CELL = (
         "status",
         "reason",
         "throughput_unit",
-        *OF_A_STEP,
+        *STEP_COLUMNS,
         LAUNCHED,
     ),
     *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
@@ -106,7 +106,7 @@ def _launches(columns: Iterable[str], where: str = "") -> str:
         "answered", "times_usable", "settled", "run_key", "software_id", "owned_version",
         "wrong_outputs", "of_import",
     ))  # fmt: skip
-    asked = column_list(ASKED, "coalesce({0}::VARCHAR, '')")
+    asked = column_list(CONFIGURATION_COLUMNS, "coalesce({0}::VARCHAR, '')")
     return f"""SELECT {column_list(read)}, machine, {VERSION_SQL} AS versions,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series
     FROM launches LEFT JOIN ran USING (run_id)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
-from accelbench.core.safe_text import without_homes
+from accelbench.core.safe_text import hide_homes
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
 
@@ -106,7 +106,7 @@ class PrivateFacts:
         shortened = text
         for pattern, kept in _SECRETS:
             shortened = pattern.sub(kept, shortened)
-        shortened = _PATH.sub(_last_part, without_homes(shortened))
+        shortened = _PATH.sub(_last_part, hide_homes(shortened))
         folded = shortened.lower()
         for word, (pattern, name) in self._words.items():
             if word in folded:

@@ -10,7 +10,7 @@ import sys
 
 from accelbench import __version__
 from accelbench.core.case import PROTOCOL_VERSION
-from accelbench.core.plugins import ENGINES, registered
+from accelbench.core.plugins import ENGINES, find_entry_points
 from accelbench.hardware.environment import environment
 from accelbench.run.process.wire import WIRE_VERSION
 
@@ -21,7 +21,7 @@ def main() -> None:
         "wire": WIRE_VERSION,
         "rules": PROTOCOL_VERSION,
         "accelbench": __version__,
-        "runtimes": sorted(registered(ENGINES)),
+        "runtimes": sorted(find_entry_points(ENGINES)),
         "environment": environment(),
     }
     sys.stdout.write(json.dumps(introduction) + "\n")

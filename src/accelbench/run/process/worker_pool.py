@@ -63,7 +63,7 @@ def start_process(
         environment=interpreter.environment(environment),
         folder=interpreter.folder,
         interpreter=interpreter.program,
-        alone=interpreter.alone,
+        is_indirect=interpreter.alone,
     )
 
 
@@ -305,7 +305,7 @@ class WorkerPool:
 
 def _alive(pid: int) -> Any:
     def alive() -> bool:
-        """Whether it can still call; a zombie cannot."""
+        """Return whether it can still call; a zombie cannot."""
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:

@@ -224,7 +224,7 @@ def _differ(first: StepOutputs, second: StepOutputs) -> bool:
 def _has_telling_weights(case: Case, first: StepOutputs) -> bool:
     """Return whether other weights must give other outputs."""
     # A user's module may have none, or pick the same class with others.
-    if not case.model.is_own:
+    if not case.model.is_user_model:
         return True
     floats = any(np.asarray(values).dtype.kind in "fc" for values in first.outputs.values())
     return case.model.parameters > 0 and floats

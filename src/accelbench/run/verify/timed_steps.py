@@ -34,7 +34,7 @@ import numpy as np
 from accelbench.core.abilities import EvaluatedOutputs, LastStepOutputs, OutOfProcess, RemoteOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.precision import FEW_VALUES, narrowed
+from accelbench.core.precision import FEW_VALUES, narrow_type
 from accelbench.core.protocols import Session
 from accelbench.engines.shared.sketches import (
     DECODE_LOGITS,
@@ -297,7 +297,7 @@ def copied_items(
     random = np.random.default_rng([draw, 2])
     known = np.zeros(len(batches.found), bool)
     known[batches.common()[1]] = True
-    least = 1 if narrowed(precision) is None else FEW_VALUES
+    least = 1 if narrow_type(precision) is None else FEW_VALUES
     for name in judged_outputs(right):
         values = _by_item(outputs[name], right[name].shape, batches, _COLUMNS, random)
         if values is None or values.shape[1] < least or not is_number(values):

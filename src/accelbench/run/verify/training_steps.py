@@ -22,7 +22,7 @@ import numpy as np
 from accelbench.core.abilities import StepPreview, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.precision import narrowed
+from accelbench.core.precision import narrow_type
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.loop import Question
@@ -170,7 +170,7 @@ class TrainingSteps:
         if self._explained_by_overflow(steps):
             return
         is_decayed = str(self._case.options.get("optimizer", "adamw")) == "adamw"
-        if not is_decayed and (not self._moved_at or self._case.model.is_own):
+        if not is_decayed and (not self._moved_at or self._case.model.is_user_model):
             # SGD moves nothing if there is no gradient, as in a model whose units are all at rest.
             self._at_rest = True
             return
@@ -179,7 +179,7 @@ class TrainingSteps:
 
     def _explained_by_overflow(self, steps: int) -> bool:
         """Return whether fp16's scaler has skipped as many steps since the last look."""
-        if narrowed(self._case.precision) != "fp16":
+        if narrow_type(self._case.precision) != "fp16":
             return False
         training = self._session.evidence().details.get("training", {})
         skipped = training.get("skipped_steps") or 0
@@ -223,7 +223,7 @@ class TrainingSteps:
             wrong += [why] if why else []
         # A user's model may draw random numbers from a state that a preview does not restore.
         least = 2 if _repeats(device) else tries // 2 + 1
-        if len(wrong) >= least and not self._case.model.is_own:
+        if len(wrong) >= least and not self._case.model.is_user_model:
             raise UNTRAINED.error(wrong[-1])
         return not wrong
 

@@ -40,7 +40,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterReading
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Job, Session
-from accelbench.core.unusable_reasons import MOST_WAITING, NOT_USED
+from accelbench.core.unusable_reasons import MAX_WAITING, NOT_USED
 from accelbench.core.vocabulary import Mode, Quality, Timing
 from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.hardware.common import NotAvailable, is_processor
@@ -218,7 +218,7 @@ class CaseChecks:
             if isinstance(before, NotAvailable) or isinstance(after, NotAvailable):
                 raise
             waiting = compare(before, after).wait_share
-            if waiting <= MOST_WAITING:
+            if waiting <= MAX_WAITING:
                 raise
             warning = (
                 f"Not checked whether every timed step did its work ({error}). Other processes had"
@@ -237,7 +237,7 @@ class CaseChecks:
     def _own_inputs(self, case: Case) -> Callable[[], Any] | None:
         """Return a function that gives inputs like those of the steady state, or None."""
         # A user's model may decide by their values: other inputs may honestly take longer.
-        if case.model.is_own or not case.model.inputs:
+        if case.model.is_user_model or not case.model.inputs:
             return None
         steady = self._steady_inputs(case)
         return lambda: self._session.prepare(case) if steady is None else steady
@@ -330,7 +330,7 @@ class CaseChecks:
             # Times of short steps say nothing of the case's.
             return checked, OK, self._refuse_other_tokens(case, said_ns, checked.seen)
         refuse_other(case, self._left, checked.seen, checked.others)
-        if checked.others is not None and not case.model.is_own:
+        if checked.others is not None and not case.model.is_user_model:
             refuse_other_sizes(checked.seen, checked.others)
         self._refuse_other_tokens(case, said_ns, checked.seen)
         if checked.others is not None and checked.stepped is not None:
@@ -621,7 +621,7 @@ def judge(use: ThreadUse, threads: int | None, computes: bool = False) -> LoadRe
             " process or device computes it."
         )
     share: float | None = use.wait_share
-    unusable = use.wait_share > MOST_WAITING
+    unusable = use.wait_share > MAX_WAITING
     if unusable and use.waited_ns <= _LEAST_OF_WALL * use.wall_ns:
         share, unusable = None, False
         reasons["cpu_wait_share"] = "its threads had too little work for a share to mean anything"
