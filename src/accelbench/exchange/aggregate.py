@@ -31,7 +31,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical_json
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.result_schema import schema_of
@@ -131,7 +131,7 @@ def aggregate(gathered: AggregateRows) -> dict[str, Any]:
         _by_batch([r for r in rows if r["answered"] and not r.get("emulated")])
         for rows in groups.values()
     ]
-    found = iter(measured_together([rows for by_size in sizes for rows in by_size.values()]))
+    found = iter(merge_groups([rows for by_size in sizes for rows in by_size.values()]))
     entries = [
         _entry(rows, {size: next(found) for size in by_size})
         for rows, by_size in zip(groups.values(), sizes, strict=True)

@@ -17,7 +17,7 @@ from accelbench.core.identity import canonical_json
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Status
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]
@@ -178,7 +178,7 @@ def newest(rows: Iterable[Row]) -> Iterator[SeriesEntry]:
         entries = [entry for series in _series(group) for entry in _entries(series)]
         names = told_apart(question, [entry[0] for entry in entries])
         named += sorted(zip(names, entries, strict=True), key=lambda pair: pair[0])
-    found = measured_together([[row for row in of if row["answered"]] for _, of in named])
+    found = merge_groups([[row for row in of if row["answered"]] for _, of in named])
     for (name, launches), measurement in zip(named, found, strict=True):
         yield SeriesEntry(name, launches, measurement)
 

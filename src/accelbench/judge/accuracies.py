@@ -169,10 +169,10 @@ def accuracy_against(rows: Sequence[Row], base: Sequence[Row]) -> AccuracyCost |
     refused = _refused(ours, theirs)
     if refused:
         return AccuracyCost(ours.metric, ours.samples, refused=refused)
-    from accelbench.measure.accuracy import difference
+    from accelbench.measure.accuracy import compare_scores
 
     return AccuracyCost(
-        ours.metric, ours.samples, difference(ours.metric, theirs.scores, ours.scores)
+        ours.metric, ours.samples, compare_scores(ours.metric, theirs.scores, ours.scores)
     )
 
 
@@ -198,7 +198,7 @@ def cost_sentence(name: str, against: str, cost: AccuracyCost) -> str:
     if held is None:
         return f"{name}: {title} is not compared with {against}: {cost.refused}."
     lead = f"{name}: {title} {_signed(cost.metric, held)} against {against}"
-    if not held.told:
+    if not held.is_significant:
         lead = f"{name}: {NO_DIFFERENCE} in {title} against {against}, {_signed(cost.metric, held)}"
     lead = f"{lead}, on the same {cost.samples:,} {cost.metric.item}"
     if held.lost is None:

@@ -35,17 +35,17 @@ from accelbench.judge.regressions import (
 )
 from accelbench.judge.verdicts import METRICS, Judged, Judgement, Metric, as_times
 from accelbench.measure.launch_verdicts import (
-    HUGE,
     LEAST_EFFECT,
+    MAX_LOG,
     MOST_LAUNCHES,
     POWER,
     Noise,
+    geometric_mean,
     logs_of,
     minimum_detectable_effect,
     paired_interval,
     required_launches,
-    spread,
-    typical,
+    standard_deviation,
 )
 from accelbench.measure.student import t_quantile
 
@@ -73,9 +73,9 @@ def judged_pairs(
     if interval is None:
         return _alone(metric, against, this, floor)
     logs = [b - a for a, b in zip(logs_of(then), logs_of(here), strict=True)]
-    apart = spread(logs)
+    apart = standard_deviation(logs)
     error = apart / math.sqrt(pairs)
-    limit = max(floor, math.expm1(min(3.0 * error, HUGE)))
+    limit = max(floor, math.expm1(min(3.0 * error, MAX_LOG)))
     effect = math.log(interval.ratio)
     answer = Judgement.CANNOT_TELL
     if pairs >= FEWEST_LAUNCHES:
@@ -89,14 +89,14 @@ def judged_pairs(
     most = minimum_detectable_effect(MOST_LAUNCHES, noise) or 0.0
     return Judged(
         metric,
-        typical(against),
-        typical(this),
+        geometric_mean(against),
+        geometric_mean(this),
         interval.ratio - 1.0,
         answer,
         limit,
         (pairs, pairs),
-        math.expm1(max(math.log(interval.low), -HUGE)),
-        math.expm1(min(math.log(interval.high), HUGE)),
+        math.expm1(max(math.log(interval.low), -MAX_LOG)),
+        math.expm1(min(math.log(interval.high), MAX_LOG)),
         Noise(noise, pairs - 1),
         least_shown=max(minimum_detectable_effect(pairs, noise) or 0.0, floor),
         required=required,
@@ -108,7 +108,7 @@ def judged_pairs(
 
 def _alone(metric: Metric, against: Sequence[float], this: Sequence[float], floor: float) -> Judged:
     """One pair says nothing of its own noise."""
-    before, now = typical(against), typical(this)
+    before, now = geometric_mean(against), geometric_mean(this)
     by = now / before if metric.lower_is_better else before / now
     return Judged(
         metric, before, now, by - 1.0, Judgement.CANNOT_TELL, floor,

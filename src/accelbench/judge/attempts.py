@@ -31,10 +31,10 @@ from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.unusable_reasons import why_unusable
 from accelbench.core.vocabulary import VERIFIED, Belongs, Provenance
 from accelbench.evidence.launches import with_reported_outputs
-from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
+from accelbench.evidence.measurements import RunMeasurement, current_measurements, merge_groups
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launch_verdicts import interval_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
 #: purpose belong to it: one thread of a CPU is not that CPU.
@@ -246,7 +246,7 @@ class _Run:
         """Items a second; None if its times decide nothing."""
         values = [rate_of(row) for row in self.good.usable_rows]
         known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
-        return typical(known) if known else None
+        return geometric_mean(known) if known else None
 
     @property
     def software(self) -> tuple[object, object]:
@@ -319,11 +319,11 @@ def _current_first(every: Sequence[Sequence[Sequence[Row]]]) -> list[Sequence[_R
     run that failed, or that went another way through the exporter: what was before is history.
     """
     rows = [run for runs in every for run in runs]
-    good = measured_together([[row for row in run if row["answered"]] for run in rows])
+    good = merge_groups([[row for row in run if row["answered"]] for run in rows])
     known = iter(map(_Run, rows, good))
     attempts_ = [[next(known) for _ in runs] for runs in every]
     alike = {at: found for at, runs in enumerate(attempts_) if len(found := _alike(runs)) > 1}
-    best = current_of(
+    best = current_measurements(
         [[row for run in runs for row in run.good.launches] for runs in alike.values()]
     )
     for (at, runs), current in zip(alike.items(), best, strict=True):

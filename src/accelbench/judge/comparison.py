@@ -19,7 +19,7 @@ from accelbench.core.unusable_reasons import (
     why_unusable,
 )
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
-from accelbench.evidence.launches import last_moment, launches_of
+from accelbench.evidence.launches import latest_start, launches_of
 from accelbench.judge.conditions import differences
 from accelbench.judge.questions import AXES, DESCRIBING, SHAPES, ComparisonAxis, Key, plain
 from accelbench.judge.ratios import Ratio, ratio
@@ -108,7 +108,7 @@ def _failures(rows: Iterable[Row], axis: ComparisonAxis) -> Failures:
     failures: dict[tuple[Key, Key], list[tuple[str, object, str]]] = {}
     for (question, value, run), launches in runs.items():
         if why := _came_to_nothing(launches):
-            failures.setdefault((question, value), []).append((last_moment(launches), run, why))
+            failures.setdefault((question, value), []).append((latest_start(launches), run, why))
     return failures
 
 
@@ -127,7 +127,7 @@ def _came_to_nothing(launches: Sequence[Row]) -> str:
 
 def _with_failures(line: Compared, failed: Failures, axis: ComparisonAxis) -> Compared:
     known = failed.get((axis.question(line.side.row), line.side.value), ())
-    since, shown = last_moment(line.side.rows), {row.get("run_id") for row in line.side.rows}
+    since, shown = latest_start(line.side.rows), {row.get("run_id") for row in line.side.rows}
     why = dict.fromkeys(
         why.replace("_", " ")
         for moment, run, why in known

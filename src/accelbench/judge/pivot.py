@@ -15,7 +15,7 @@ from accelbench.judge.questions import AXES, Key, physical, plain, values
 from accelbench.judge.ratios import Ratio, quickest, ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import MatchedConfiguration, Side, matched, side_of, ways_of
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 
 #: What a line is of: how it ran.
 _LINE = ("runtime", "hardware", "precision", "compiled", "threads", "options")
@@ -125,7 +125,7 @@ def _timed(lines: Sequence[PivotLine]) -> list[PivotLine]:
         replace(
             line,
             item_ms={
-                batch: side.time_ms if known is None else typical(known[1])
+                batch: side.time_ms if known is None else geometric_mean(known[1])
                 for batch, side in line.cells.items()
                 for known in [common_times(side.rows, every)]
             },

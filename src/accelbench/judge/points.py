@@ -24,13 +24,13 @@ from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.core.vocabulary import Provenance
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
+from accelbench.evidence.measurements import RunMeasurement, current_measurements, merge_groups
 from accelbench.judge.questions import ComparisonAxis, Key, physical, picker, values
 from accelbench.judge.ratios import interval_within
 from accelbench.judge.sides import PER_MILLION, PER_STEP
 from accelbench.judge.verdicts import METRICS
 from accelbench.judge.versions import Software, software
-from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of, spread_of
 
 #: Of a row that was read without launches that are not current: how many of them are newer.
 NEWER = "newer_launches_set_aside"
@@ -127,7 +127,7 @@ class Point:
     @cached_property
     def measurement(self) -> RunMeasurement:
         """The measurement that its rows are of."""
-        return self.current or measured_together([self.rows])[0]
+        return self.current or merge_groups([self.rows])[0]
 
     @property
     def usable(self) -> bool:
@@ -171,7 +171,7 @@ class Point:
     def percentile(self) -> tuple[float, Statistic] | None:
         """A percentile, where it is all that is known of how long something took."""
         known = find_common_tail(self.rows)
-        return None if known is None else (typical(known[1]), known[0])
+        return None if known is None else (geometric_mean(known[1]), known[0])
 
     @cached_property
     def times(self) -> tuple[Statistic, Times] | None:
@@ -182,7 +182,7 @@ class Point:
     def item_ms(self) -> float:
         """Milliseconds an item, by the figure that ratios are of."""
         known = self.times
-        return typical(known[1]) if known is not None else float("inf")
+        return geometric_mean(known[1]) if known is not None else float("inf")
 
     @cached_property
     def throughput(self) -> FigureInterval | None:
@@ -247,7 +247,7 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
             )
     return [
         Point(current.rows, str(key[0]), current)
-        for key, current in zip(cases, current_of(list(cases.values())), strict=True)
+        for key, current in zip(cases, current_measurements(list(cases.values())), strict=True)
     ]
 
 
@@ -365,7 +365,7 @@ def _middle(figures: Iterable[float | None]) -> FigureInterval | None:
     sample = [float(value) for value in figures if value is not None and value > 0]
     if len(sample) < 2:  # a single launch says nothing of others
         return FigureInterval(sample[0]) if sample else None
-    return _figure(typical(sample), spread_of(sample), interval_of(sample))
+    return _figure(geometric_mean(sample), spread_of(sample), interval_of(sample))
 
 
 def _figure(

@@ -25,7 +25,7 @@ from accelbench.core.rows import Json, Row, number, record, text
 from accelbench.core.unusable_reasons import why_unusable
 from accelbench.core.vocabulary import MIB, Mode, Status
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 
 if TYPE_CHECKING:
     from accelbench.fleet.node_probes import NodeProbes
@@ -269,7 +269,7 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
         else:
             failed[key][node] = str(row.get("message") or row.get("reason"))
     places = [(key, node) for key, nodes in launches.items() for node in nodes]
-    found = measured_together([launches[key][node] for key, node in places])
+    found = merge_groups([launches[key][node] for key, node in places])
     known: dict[tuple[str, str, str], dict[str, RunMeasurement]] = defaultdict(dict)
     for (key, node), measurement in zip(places, found, strict=True):
         known[key][node] = measurement

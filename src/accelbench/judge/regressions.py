@@ -35,8 +35,8 @@ from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import UnusableReason, why_unusable
 from accelbench.core.vocabulary import Family, Status
-from accelbench.evidence.launches import launches_of, newest
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.launches import launches_of, newest_run
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 from accelbench.judge.accuracies import (
     outputs_differ,
     outputs_of,
@@ -63,8 +63,8 @@ from accelbench.measure.launch_verdicts import (
     MOST_LAUNCHES,
     Noise,
     p_value,
-    pooled,
-    pooled_noise,
+    pool_noise,
+    pool_runs,
 )
 from accelbench.measure.run_to_run_noise import combine_errors
 from accelbench.measure.student import t_quantile
@@ -230,10 +230,10 @@ def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
             opened.setdefault(values(row, by), []).append(row)
         else:
             never.append(row)
-    variants: Variants = {key: newest(several) for key, several in opened.items()}
+    variants: Variants = {key: newest_run(several) for key, several in opened.items()}
     if not never:
         return variants
-    lost = newest(never)
+    lost = newest_run(never)
     run, moment = lost[0].get("run_id"), _pairing_moment(lost)
     beside = {key: s for key, s in variants.items() if s[0].get("run_id") == run}
     if beside:
@@ -439,7 +439,7 @@ def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = Non
     both = [pair for pair in pairs if pair.now and pair.before]
     few = max(sum(min(len(pair.now), len(pair.before)) < FEWEST_LAUNCHES for pair in both), 1)
     sides = [_in_order(_good(side)) for pair in both for side in (pair.now, pair.before)]
-    found = iter(measured_together(sides))
+    found = iter(merge_groups(sides))
     return Check(
         tuple(_checked(pair, next(found), next(found), rules, few) for pair in both),
         tuple(pair.before[0] for pair in pairs if not pair.now),
@@ -524,8 +524,8 @@ def _figure(
     few: int,
 ) -> Judged:
     before, now = rows[0][0], rows[1][0]
-    parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
-    noise = pooled([part for part in parts if part is not None])
+    parts = [pool_runs([then, here]), rules.known.launches(now, metric)]
+    noise = pool_noise([part for part in parts if part is not None])
     apart = None if of_one_run(before, now) else rules.known.for_gate(now, metric, here)
     sure = all(row["decisive"] for side in rows for row in side)
     known = NoisePrior(noise, apart, few)

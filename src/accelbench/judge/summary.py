@@ -28,14 +28,14 @@ from accelbench.core.result_statistics import (
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import is_mostly_failed, reasons_unusable
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
-from accelbench.evidence.launches import last_moment, launches_of
+from accelbench.evidence.launches import latest_start, launches_of
 from accelbench.judge.comparison import Compared, unlike
 from accelbench.judge.points import EMULATED, Point, common_batch
 from accelbench.judge.questions import SHAPES, ComparisonAxis, Key, values
 from accelbench.judge.ratios import LAUNCHES, Faster, Ratio, is_faster, quickest, ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import sides
-from accelbench.measure.launch_verdicts import aa_noise, typical
+from accelbench.measure.launch_verdicts import aa_noise, geometric_mean
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
@@ -177,7 +177,7 @@ def _work(point: Point) -> Key:
 
 def _time(point: Point) -> tuple[float, str]:
     known = point.times
-    return (typical(known[1]) if known else float("inf"), _by(point))
+    return (geometric_mean(known[1]) if known else float("inf"), _by(point))
 
 
 def _several_devices(points: Sequence[Point]) -> set[str]:
@@ -265,12 +265,12 @@ def _figure(point: Point) -> str:
     assert known is not None
     statistic, times = known
     if statistic is Statistic.RATE or all(item_ms(row, statistic) is None for row in point.rows):
-        return f"{format_digits(1e3 / typical(times))} {throughput_unit(point.row)}"
+        return f"{format_digits(1e3 / geometric_mean(times))} {throughput_unit(point.row)}"
     steps = [
         ms * item_count(row) for row in point.rows if (ms := item_ms(row, statistic)) is not None
     ]
     name = "" if statistic is Statistic.MEDIAN else f" ({statistic_name(statistic)})"
-    return f"{format_digits(typical(steps))} ms a step{name}"
+    return f"{format_digits(geometric_mean(steps))} ms a step{name}"
 
 
 def _sure(speedup: Ratio) -> str:
@@ -395,7 +395,7 @@ def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         lost = failed.get(point.row.get("case_id"))
         if lost is None or lost.get("run_id") in {row.get("run_id") for row in point.rows}:
             continue
-        if str(lost.get("started_at") or "") > last_moment(point.rows):
+        if str(lost.get("started_at") or "") > latest_start(point.rows):
             why = str(lost.get("reason") or lost.get("status")).replace("_", " ")
             cells.append(f"{point.row.get('model')}, {_by(point)} ({why})")
     return cells

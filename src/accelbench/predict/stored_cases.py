@@ -18,7 +18,7 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.result_statistics import STEP_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.evidence.launches import OF_WORTH
+from accelbench.evidence.launches import QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL
 from accelbench.models.find import known_as
@@ -47,7 +47,7 @@ _MEASURED = (
     *(*_KEY, "memory_peak_mb", "ttft_ms", "tpot_ms", "usable", "run_key", "answered", "status"),
     "verification",
 )
-_READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *OF_WORTH))
+_READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *QUALITY_COLUMNS))
 _NO_TABLES = TableModels()
 #: Launches differ by this ratio at most, that of the ends of an interval of ±25 %.
 _WIDEST_SPREAD = 1.25 / 0.75

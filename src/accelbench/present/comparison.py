@@ -18,7 +18,7 @@ from accelbench.judge.questions import ComparisonAxis
 from accelbench.judge.ratios import CANNOT_TELL
 from accelbench.judge.sides import Side
 from accelbench.judge.versions import engine_version
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 
 #: What a side is of.
 OF_A_SIDE = (
@@ -129,7 +129,7 @@ def _accuracy(line: Compared) -> dict[str, object]:
         "accuracy_difference": None if held is None else held.value,
         "accuracy_difference_low": None if held is None else held.low,
         "accuracy_difference_high": None if held is None else held.high,
-        "accuracy_difference_told": None if held is None else held.told,
+        "accuracy_difference_told": None if held is None else held.is_significant,
         "accuracy_lost": None if held is None else held.lost,
         "accuracy_gained": None if held is None else held.gained,
         "accuracy_refused": "" if cost is None else cost.refused,
@@ -162,4 +162,4 @@ def _item(side: Side) -> float | None:
 def _median(side: Side) -> float | None:
     medians = [step_of(row, Statistic.MEDIAN) for row in side.rows]
     known = [median for median in medians if median is not None]
-    return typical(known) if known and len(known) == len(medians) else None
+    return geometric_mean(known) if known and len(known) == len(medians) else None

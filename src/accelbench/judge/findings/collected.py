@@ -16,7 +16,7 @@ from accelbench.core.result_statistics import changes_text
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.evidence.launches import last_moment, launches_of
+from accelbench.evidence.launches import latest_start, launches_of
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import in_catalogue
 from accelbench.judge.findings.finding import (
@@ -143,7 +143,7 @@ def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[S
     for point in points:
         for where in (_device(point.row), _NOWHERE):
             key = _case(point.row), where
-            latest[key] = max(latest.get(key, ""), last_moment(point.rows))
+            latest[key] = max(latest.get(key, ""), latest_start(point.rows))
     ran = {
         _launched(row, place)
         for row in rows

@@ -335,4 +335,4 @@ def _most_accurate(scored: Sequence[tuple[Point, TaskAccuracy]], several: frozen
 
 def _is_better(best: Point, other: Point) -> bool:
     cost = accuracy_against(best.rows, other.rows)
-    return cost is not None and cost.difference is not None and cost.difference.told
+    return cost is not None and cost.difference is not None and cost.difference.is_significant

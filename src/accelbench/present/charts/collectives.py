@@ -12,7 +12,7 @@ from accelbench.core.formatting import format_count, format_value, join_first
 from accelbench.core.rows import number
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.process_spread import RankFigures, StepParts, ranks_of, step_parts
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 from accelbench.present.charts import axes, words
 from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
@@ -278,7 +278,7 @@ def _figures(launches: Sequence[RankFigures]) -> dict[str, float]:
     for name in _FIGURES:
         known = [value for rank in launches if (value := getattr(rank, name)) is not None]
         if known:
-            figures[name] = typical(known) if min(known) > 0 else sum(known) / len(known)
+            figures[name] = geometric_mean(known) if min(known) > 0 else sum(known) / len(known)
     return figures
 
 

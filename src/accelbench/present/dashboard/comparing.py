@@ -24,7 +24,7 @@ from accelbench.core.result_statistics import best_statistic, is_too_wide
 from accelbench.core.rows import Row, text
 from accelbench.core.unusable_reasons import COMPARABLE, why_unusable
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import measurement_of
+from accelbench.evidence.measurements import merge_launches
 from accelbench.judge import comparison
 from accelbench.judge.accuracies import TaskAccuracy, accuracy_among
 from accelbench.judge.older_runs import histories_of
@@ -410,7 +410,7 @@ def _side(rows: Sequence[Row]) -> Side | None:
     """Return the launches of a cell with a result, or None if there are none."""
     every = launches_of(rows)
     known = [row for row in every if row["answered"] and best_statistic(row) is not None]
-    return side_of((), measurement_of(known)) if known else None
+    return side_of((), merge_launches(known)) if known else None
 
 
 def _compared(

@@ -24,7 +24,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.result_statistics import STEP_COLUMNS, TAILS_SQL
 from accelbench.core.rows import Json, Row
 from accelbench.core.unusable_reasons import COMPARABLE, FAILED, LAUNCHED, UNUSABLE_REASON
-from accelbench.evidence.launches import OF_WORTH, THIS_ARM_SQL, VERSION_SQL
+from accelbench.evidence.launches import QUALITY_COLUMNS, THIS_ARM_SQL, VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_in
 from accelbench.judge import costs
@@ -34,7 +34,7 @@ from accelbench.judge.older_runs import is_of_a_check
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.sides import PER_MILLION, Side
 from accelbench.judge.verdicts import METRICS
-from accelbench.measure.launch_verdicts import typical_sql
+from accelbench.measure.launch_verdicts import geometric_mean_sql
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, FACETS
 from accelbench.store.duck import column_list, connect, quoted
 
@@ -88,7 +88,7 @@ _FEW_RUNS = 500
 
 def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     """Return every cell of a store that has a table `ran` of each run's machine."""
-    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *OF_WORTH)
+    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *QUALITY_COLUMNS)
     current = configurations_sql(_IDENTITY, f"({_launches(needed)})")
     con.execute(
         f"CREATE TEMP TABLE newest AS SELECT {column_list(_IDENTITY, '{0} AS new_{0}')},"  # noqa: S608
@@ -152,15 +152,15 @@ WITH cell AS (
         coalesce(max({FAILED}), 0) AS failed, count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count)::BIGINT AS samples, {_steps()},
         {_in_order("latency_mean_ms")} AS means, {_in_order("rate")} AS rates,
-        {typical_sql("rate", _TIMED)} AS throughput,
-        {_of_tails(lambda tail: typical_sql(f"tail_{tail}", _TIMED))} AS tail,
+        {geometric_mean_sql("rate", _TIMED)} AS throughput,
+        {_of_tails(lambda tail: geometric_mean_sql(f"tail_{tail}", _TIMED))} AS tail,
         {_of_tails(lambda tail: f"'{tail}'")} AS tail_of,
-        {typical_sql("memory_peak_mb", _COUNTED)} AS memory,
-        {typical_sql("cost_usd", _TIMED)} AS own_cost,
-        {typical_sql("energy_per_item_joules", _TIMED)} AS energy_per_item,
-        {typical_sql("ttft_ms", _TIMED)} AS ttft,
-        {typical_sql("1e3 / nullif(tpot_ms, 0)", _TIMED)} AS token_rate,
-        {typical_sql("flops", _COUNTED)} AS flops,
+        {geometric_mean_sql("memory_peak_mb", _COUNTED)} AS memory,
+        {geometric_mean_sql("cost_usd", _TIMED)} AS own_cost,
+        {geometric_mean_sql("energy_per_item_joules", _TIMED)} AS energy_per_item,
+        {geometric_mean_sql("ttft_ms", _TIMED)} AS ttft,
+        {geometric_mean_sql("1e3 / nullif(tpot_ms, 0)", _TIMED)} AS token_rate,
+        {geometric_mean_sql("flops", _COUNTED)} AS flops,
         max(verification_error) FILTER ({_COUNTED}) AS error,
         any_value(implausible_rate) AS implausible_rate,
         max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
@@ -192,7 +192,7 @@ def _steps() -> str:
     columns = {
         "times": of_all(lambda stat: _in_order(_STEPS[stat])),
         "latency_of": of_all(lambda stat: f"'{stat}'"),
-        "latency": of_all(lambda stat: typical_sql(_STEPS[stat], _TIMED)),
+        "latency": of_all(lambda stat: geometric_mean_sql(_STEPS[stat], _TIMED)),
         "latency_low": of_all(lambda stat: f"min({_STEPS[stat]}) FILTER ({_TIMED})"),
         "latency_high": of_all(lambda stat: f"max({_STEPS[stat]}) FILTER ({_TIMED})"),
     }

@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.core.formatting import format_count
 from accelbench.core.plugins import ENGINES, find_entry_points
 from accelbench.core.vocabulary import Status
-from accelbench.evidence.launches import launches_of, newest
+from accelbench.evidence.launches import launches_of, newest_run
 from accelbench.judge.filters import by_word, has_one_of
 from accelbench.judge.questions import SHAPES, values
 from accelbench.present.texts import phrase
@@ -59,7 +59,7 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
             ways.setdefault(values(row, _WAY), []).append(row)
     sentences = []
     for several in ways.values():
-        run = newest(several)
+        run = newest_run(several)
         wrong = [row for row in run if row.get("status") != Status.OK and row["wrong_outputs"]]
         if wrong and not any(row["answered"] for row in several):
             where = " ".join(str(run[0][name]) for name in _WAY[1:5] if run[0].get(name))

@@ -17,7 +17,7 @@ from accelbench.present.terminal.console import console
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
-    from accelbench.measure.changes import Course
+    from accelbench.measure.changes import SeriesChanges
 
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -145,7 +145,7 @@ def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
         yield phrase("history.same-jobs", names=", ".join(names))
 
 
-def _happened(series: Series, course: Course) -> Iterable[str]:
+def _happened(series: Series, course: SeriesChanges) -> Iterable[str]:
     for step in course.steps:
         worse = (step.share > 0) == series.metric.lower_is_better
         word = "worse" if worse else series.doubt_of(step.at) or "better"

@@ -25,7 +25,7 @@ from accelbench.core.result_statistics import (
 from accelbench.core.unusable_reasons import QUALITY_TEXTS, simulation_of
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import measured_together
+from accelbench.evidence.measurements import merge_groups
 from accelbench.judge.accuracies import (
     accuracy_against,
     accuracy_among,
@@ -314,7 +314,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     for (model, hardware, precision, mode, size), launched in groups.items():
         if first not in launched or second not in launched:
             continue
-        both = measured_together([launched[runtime] for runtime in pair])
+        both = merge_groups([launched[runtime] for runtime in pair])
         ours, theirs = (one.usable_rows for one in both)
         if not ours or not theirs:
             continue

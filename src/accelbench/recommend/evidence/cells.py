@@ -27,7 +27,7 @@ from accelbench.core.vocabulary import Belongs, Provenance, Status
 from accelbench.judge.costs import items_of
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of, spread_of
 from accelbench.store.duck import quoted
 
 #: What else must be equal for two results to answer one question. Weights and data are left out:
@@ -118,11 +118,11 @@ class EvidenceCell(EvidenceAttempt):
 
     @cached_property
     def latency(self) -> float:
-        return typical(self.latencies)
+        return geometric_mean(self.latencies)
 
     @cached_property
     def throughput(self) -> float:
-        return typical(self.rates) if self.rates else 1e3 * self.batch / self.latency
+        return geometric_mean(self.rates) if self.rates else 1e3 * self.batch / self.latency
 
     @cached_property
     def batch(self) -> int:

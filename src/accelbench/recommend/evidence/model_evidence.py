@@ -25,7 +25,7 @@ from accelbench.core.result_statistics import MEANS, RATES_FIRST, TAILS, statist
 from accelbench.core.rows import Json, number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.questions import SHAPES
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import (
     CIRCUMSTANCES,
@@ -309,7 +309,7 @@ def _figures(cell: EvidenceCell) -> Iterator[str]:
 
 
 def _rate(cell: EvidenceCell) -> float | None:
-    return typical(cell.rates) if cell.rates else None
+    return geometric_mean(cell.rates) if cell.rates else None
 
 
 def _pace(cell: EvidenceCell) -> float:

@@ -22,7 +22,7 @@ from accelbench.core.result_statistics import (
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import FAILED, LAUNCHED, UNUSABLE_REASON
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
-from accelbench.evidence.launches import COMPARABLE_SQL, LAUNCH_COLUMNS, OF_WORTH
+from accelbench.evidence.launches import COMPARABLE_SQL, LAUNCH_COLUMNS, QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.attempts import FEWEST, KNOWN
 from accelbench.judge.matrix import NEAR_BEST
@@ -76,7 +76,7 @@ _SHARED = (
 )
 _READ = dict.fromkeys((
     *_SHARED, *_MIDDLES, "verification_error", "launch", "result_id", "status", FAILED, LAUNCHED,
-    UNUSABLE_REASON, *MEASUREMENT_COLUMNS, *OF_WORTH, *STEP_COLUMNS, *LAUNCH_COLUMNS,
+    UNUSABLE_REASON, *MEASUREMENT_COLUMNS, *QUALITY_COLUMNS, *STEP_COLUMNS, *LAUNCH_COLUMNS,
 ))  # fmt: skip
 #: Milliseconds of a step: the mean, which ratios use, or the median, or by the rate of single items
 #: of a known batch. A rate of requests at once or of tokens does not tell how long one takes.

@@ -17,7 +17,7 @@ from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Quality, Status
-from accelbench.measure.energy import ENERGY_FIGURES
+from accelbench.measure.energy import ENERGY_COLUMN_NAMES
 from accelbench.models.inputs import axis, tensors, throughput_unit
 from accelbench.run.plan.request import Planned
 
@@ -51,7 +51,7 @@ _SINGLE_STEPS = {
 #: Columns whose emptiness means the same wherever they are empty.
 _ALWAYS: dict[str, str] = {
     **tomllib.loads(Path(__file__).with_name("null_reasons.toml").read_text(encoding="utf-8")),
-    **dict.fromkeys(ENERGY_FIGURES, "energy was not asked for: --energy measures it"),
+    **dict.fromkeys(ENERGY_COLUMN_NAMES, "energy was not asked for: --energy measures it"),
     **dict.fromkeys(ACCURACY_COLUMN_NAMES, "no labelled data was given: --data names it"),
     **{axis.column: axis.why_absent for axis in AXES},
 }

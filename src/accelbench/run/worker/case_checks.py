@@ -54,9 +54,9 @@ from accelbench.hardware.thread_times import (
     descendants,
     read_thread_times,
 )
-from accelbench.measure.block_validation import is_parted
+from accelbench.measure.block_validation import has_phases
 from accelbench.measure.energy import EnergyPass, EnergyReport, MeterFacts, no_energy
-from accelbench.measure.loop import Measurement, Question
+from accelbench.measure.loop import BlockRequest, Measurement
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.inputs import items_per_step
 from accelbench.models.short_steps import shortened
@@ -135,7 +135,7 @@ class CaseChecks:
         self._repeatable = True
         self._left: Sketches = {}
         self._steady: Any = None  # the inputs of the steady state, until the case is checked
-        self._asked: Question | None = None
+        self._asked: BlockRequest | None = None
         self.training: TrainingSteps | None = None  # of the case that was measured last
 
     def watch(self, case: Case) -> Callable[[Block], None]:
@@ -147,7 +147,7 @@ class CaseChecks:
         self.training = TrainingSteps(self._session, case, self.wall)
         return self.training.note
 
-    def steady_state_over(self, question: Question | None = None, inputs: Any = None) -> None:
+    def steady_state_over(self, question: BlockRequest | None = None, inputs: Any = None) -> None:
         """Keep what the last block left, before the session is asked anything else."""
         self._asked, self._steady = question, inputs
         if self.training is not None:
@@ -208,7 +208,7 @@ class CaseChecks:
                 if wanted and unseen is not None and look.checked is not None:
                     warnings += self._refuse_quicker(case, said_ns, unseen, look.checked)
                 is_first = look.checked is not None and case.mode is Mode.INFERENCE
-                if is_first and is_parted(self._session):
+                if is_first and has_phases(self._session):
                     checked = CheckedSession(self._session, self._clock, self.wall)
                     refuse_cached_phases(checked, shortened(case), CHANCE)
         except CaseError as error:
@@ -262,7 +262,7 @@ class CaseChecks:
         fresh = self._fresh_steps(case, question, checked.others)
         return refuse_quicker_than_fresh(fresh, question, said_ns, unseen.first_ns)
 
-    def _fresh_steps(self, case: Case, question: Question, others: Sketches) -> FreshSteps:
+    def _fresh_steps(self, case: Case, question: BlockRequest, others: Sketches) -> FreshSteps:
         session = CheckedSession(self._session, self._clock, self.wall)
         single = single_steps(session, self._device, self._clock, question.timing)
         return FreshSteps(session, case, single, others, self._steady_inputs(case))
@@ -272,7 +272,12 @@ class CaseChecks:
     ) -> tuple[str, ...]:
         """Compare steps in blocks with single steps, also if time is not compared with work."""
         watch, question = self._watch, self._asked
-        if watch is None or question is None or question.alone or case.mode is Mode.TRAINING:
+        if (
+            watch is None
+            or question is None
+            or question.is_single_step
+            or case.mode is Mode.TRAINING
+        ):
             return ()
         known = unseen.alone if unseen is not None else []
         if watch.wants(case, said_ns) or (not known and said_ns > LONGEST_STEP_NS):

@@ -47,7 +47,7 @@ from accelbench.hardware.thread_times import read_thread_times
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.energy import EnergyReport, no_energy
 from accelbench.measure.intervals import Interval
-from accelbench.measure.loop import Measurement, Question, Rules, measure
+from accelbench.measure.loop import BlockRequest, Measurement, Rules, measure
 from accelbench.measure.losses import LossLog
 from accelbench.measure.stopping import StoppingRule
 from accelbench.measure.validated_session import CheckedSession
@@ -272,7 +272,7 @@ def loss_curve(
     """
     # Blocks have random lengths: what trains only in the last step of a block has another curve.
     log = LossLog()
-    checked = CheckedSession(session, clock, wall, log.note).session
+    checked = CheckedSession(session, clock, wall, log.record).session
     reference = session if isinstance(session, TrainingReference) else None
     nudge, narrow = request.get("nudge", 0.0), request.get("narrow", False)
     with cast("DropoutSwitchable", session).without_dropout():
@@ -484,7 +484,7 @@ class CaseBench:
         assert side is not None
         give_back_freed_memory()
 
-        def steady_state_over(question: Question, inputs: Any) -> None:
+        def steady_state_over(question: BlockRequest, inputs: Any) -> None:
             side.end_steady_state()
             checks.steady_state_over(question, inputs)
 
