@@ -18,7 +18,7 @@ from accelbench.core.protocols import Device
 from accelbench.run import calibrating
 from accelbench.run.calibrating import BUS_FACTORS, collective_specs, figure_of
 from accelbench.store.database import Database
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 PROCESSOR = Device("cpu", "A processor", count=2)
 
@@ -88,7 +88,7 @@ def calibrated_store(
     machine: Mapping[str, object] | None = None,
 ) -> Database:
     """The database of that path with calibrations in it, made on a machine."""
-    database = store_at(path)
+    database = open_store(path)
     database.ensure()
     for number, calibration in enumerate(several):
         # A run's id sorts by its second; here several are stored in one.

@@ -20,5 +20,5 @@ def test_qualities():
         stream = io.StringIO()
         print_summary([{**ROW, "quality": str(quality)}] * 2, stream)
         said[quality] = " ".join(stream.getvalue().split())
-    assert said[Quality.FIXED].count("fixed: as many samples as were asked for") == 1
-    assert "as were asked for" not in said[Quality.CONVERGED]
+    assert said[Quality.FIXED].count("fixed: the requested number of samples") == 1
+    assert "the requested number" not in said[Quality.CONVERGED]

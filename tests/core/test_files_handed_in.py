@@ -24,7 +24,7 @@ DEEP = 200_000
 DOCUMENTS = {
     "NaN": "NaN",
     "a NaN within": '{"per_hour": {"cpu": NaN}}',
-    "a number without an end": '{"per_hour": {"cpu": 1e999}}',
+    "too large for a number": '{"per_hour": {"cpu": 1e999}}',
     "a number of 5,000 digits": f'{{"per_hour": {{"cpu": {"9" * 5000}}}}}',
     "deep lists": "[" * DEEP,
     "deep lists that end": "[" * DEEP + "]" * DEEP,

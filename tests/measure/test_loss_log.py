@@ -42,9 +42,7 @@ FALLING = [2.0 * 0.99**i for i in range(10)]
 
 
 def test_steps_that_train_for_a_while_only_are_refused():
-    with pytest.raises(
-        CaseError, match="0 of the 40 after them: the others did not"
-    ) as caught:
+    with pytest.raises(CaseError, match="0 of the 40 after them: the others did not") as caught:
         logged(FALLING + [FALLING[-1]] * 40).refuse_constant()
     assert caught.value.reason == "wrong_steps"
     now_and_then = [1.7 - 0.01 * (i // 3) for i in range(60)]

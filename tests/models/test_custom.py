@@ -263,8 +263,8 @@ def test_a_mistake_is_told_with_its_line_and_key(tmp_path, entry, line, key, say
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", ", line 1: there is nothing in it."),
-        ("// nothing\n", ", line 1: there is nothing in it."),
+        ("", ", line 1: it is empty."),
+        ("// nothing\n", ", line 1: it is empty."),
         ("{\n}", ", line 1: there is no model in it."),
         ('["bert"]', ", line 1: a models file is an object"),
         ('{\n"a": "bert"}', ", line 2, 'a': a model is an object"),

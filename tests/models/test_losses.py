@@ -57,7 +57,7 @@ class TestByHand:
         assert loss.item() == pytest.approx(-math.log(3 / 4))
 
         ids = torch.tensor([[0, 1, 2]])
-        logits = torch.full((1, 3, 3), -50.0)
+        logits = torch.is_full((1, 3, 3), -50.0)
         logits[0, 0, 1] = logits[0, 1, 2] = 50.0  # each position knows the token after it
         logits[0, 2, 0] = 50.0  # what comes after the last nobody asks
         assert losses.causal_lm({"logits": logits}, {"input_ids": ids}).item() == pytest.approx(0)

@@ -33,7 +33,7 @@ def chosen(folder: Path, *results: dict[str, Any], **more: Any) -> dict[str, Any
 def test_int8_is_chosen_unasked_only_within_a_stated_error(tmp_path, error, precision):
     answer = chosen(tmp_path, PLAIN, int8(error))
     assert answer["all_scores"]["cpu"]["precision"] == precision
-    said = f"unasked, int8 may be off by at most {MAX_ERROR:g}"
+    said = f"by default, int8 may have an error of {MAX_ERROR:g}"
     assert (said in answer["explanation"]) is (precision == "fp32")
     assert [one["precision"] for one in answer["left_out"]] == (
         ["int8"] if precision == "fp32" else []

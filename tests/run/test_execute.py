@@ -58,7 +58,7 @@ def test_a_planner_is_told_what_is_here(scripted, database):
 
 def test_where_nothing_is_planned_nothing_is_written(database):
     assert not execute(lambda *_: [], StoredResults(database), lambda *_: Watcher())
-    assert not database.there
+    assert not database.exists
 
 
 def test_several_runs_are_planned_as_they_come(scripted, tmp_path):

@@ -39,7 +39,7 @@ from accelbench.run.plan.request import Plan, Planned, Request, apart
 from accelbench.run.process.worker_client import Observer, SilentObserver
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.files import Scratch
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 _LINE = "=" * 60
 
@@ -110,7 +110,7 @@ def _shown(value: float | None, digits: int) -> str:
 
 def database_at(path: str | os.PathLike[str] | None) -> Database:
     """The database that is named, else the usual one; made where it is missing."""
-    database = store_at(None if path is None else os.fspath(path))
+    database = open_store(None if path is None else os.fspath(path))
     database.ensure()
     return database
 

@@ -219,7 +219,7 @@ def compare(
             )
     axis = AXES[by]
     asked = asked_of_store("compare", models, which)
-    with asked.database.asking():
+    with asked.database.keep_open():
         found = rows_to_compare(
             asked.database,
             asked.filters,
@@ -340,7 +340,7 @@ def history(
     if metric not in metrics:
         raise UsageError(f"No metric is called {in_quotes(metric)}.", suggest(metric, metrics))
     asked = asked_of_store("history", models, which)
-    with asked.database.asking():
+    with asked.database.keep_open():
         where, values, here, _ = on_one_machine(asked.database, asked.filters, asked.machine)
         every, _ = series_in(asked.database, metrics[metric], where, values, threshold)
     if not every:

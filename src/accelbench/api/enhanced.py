@@ -41,7 +41,7 @@ from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
 from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Plan, Request
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def reported(
     page: Path, begun: Mapping[str, Any], ended: RunResult, database: Database | None
 ) -> Path:
     """Write it by the program itself: drawing brings an engine, which the caller need not have."""
-    with temporary_folder() as scratch:
+    with create_temporary_folder() as scratch:
         source = ["--run", ended.run_id]
         if database is not None:
             source += ["--db", database.name]

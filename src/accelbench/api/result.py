@@ -30,8 +30,8 @@ from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.exchange.titles import title
-from accelbench.store.body_to_row import step_ms
-from accelbench.store.files import temporary_folder
+from accelbench.store.body_to_row import to_step_ms
+from accelbench.store.files import create_temporary_folder
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable
@@ -153,7 +153,7 @@ class Result:
 
         def subject() -> Subject:
             names = [*(column.name for column in COLUMNS), "samples"]
-            with temporary_folder() as folder:
+            with create_temporary_folder() as folder:
                 file = folder / "results.json"
                 about = {self.run_id: {"environment": dict(self.environment)}}
                 write_json(file, names, self.rows, about)
@@ -166,7 +166,7 @@ def _samples(row: Mapping[str, Any]) -> list[float]:
     taken = (row.get("samples") or {}).get("step") or []
     how = (row.get("sampling") or {}).get("step") or {}
     steps = how.get("steps") if isinstance(how, Mapping) else None
-    return step_ms(taken, steps)
+    return to_step_ms(taken, steps)
 
 
 def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def results(models: Words = (), *, run: Words = (), **which: Unpack[StoredFilter
 
     asked = asked_of_store("results", models, which)
     database = asked.database
-    with database.asking():
+    with database.keep_open():
         filters = {**asked.filters, **only_runs(database, words_of(run))}
         where, values, _, _ = on_one_machine(database, filters, asked.machine, words_of(run))
         rows = rows_of(database, [column.name for column in COLUMNS], where, values)

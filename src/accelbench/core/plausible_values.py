@@ -111,7 +111,7 @@ NO_OBJECT = "it is not a JSON object"
 NO_WORD = "it is not a valid reason: a lower-case word was expected"
 NO_MOMENT = f"it is in the future, or before {EARLIEST.year}"
 NO_SHARE = "a share of the time is not between 0 and 1"
-NOT_BY_LATENCY = "it does not follow from the latency"
+NOT_BY_LATENCY = "it is not the rate that the latency gives"
 MORE_THAN_STEP = "it is longer than a whole step"
 PASSED = "verification is ok, but this exceeds verification_tolerance"
 

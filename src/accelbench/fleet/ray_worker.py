@@ -25,7 +25,7 @@ from accelbench.core import processes
 from accelbench.core.facts import PART_SEPARATOR, node_run_id
 from accelbench.fleet.fleet_nodes import node_name
 from accelbench.run.process.process_control import InterruptHold
-from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
+from accelbench.store.journal import SUFFIX, is_being_written, journal_path, scan
 
 
 def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -223,7 +223,7 @@ def occupied(name: str) -> str:
     """Return the unit that the node of this name measures now, or an empty text."""
     for path in (state_folder() / "units").glob(f"*{PART_SEPARATOR}{name}/unit-*/{_AT}"):
         # An attempt that was ended by force leaves its word behind, but holds no journal.
-        if any(being_written(journal) for journal in path.parent.glob(f"*{SUFFIX}")):
+        if any(is_being_written(journal) for journal in path.parent.glob(f"*{SUFFIX}")):
             return path.read_text(encoding="utf-8")
     return ""
 

@@ -28,7 +28,7 @@ from accelbench.core.devices import cards
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.safe_text import in_quotes
 from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS, Requirement, meets, parse
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 PACKAGE, _PLUGIN = "accelbench", "accelbench-"
 #: For those who change this program: not among the names that are offered.
@@ -334,7 +334,7 @@ def install(
         if not line.startswith(_AS_BEFORE):
             tell(line)
 
-    with temporary_folder() as folder:
+    with create_temporary_folder() as folder:
         file = folder / "bounds.txt"
         file.write_text("".join(f"{line}\n" for line in bounds), encoding="utf-8")
         command = environment.command(requirements, file, index, reinstall)

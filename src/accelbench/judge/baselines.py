@@ -32,7 +32,7 @@ from accelbench.judge.suggestions import (
     refuse_unknown,
 )
 from accelbench.judge.verdicts import METRICS
-from accelbench.store.places import place_of
+from accelbench.store.places import parse_place
 
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine
@@ -139,13 +139,13 @@ def baseline_for(database: Database, word: str | None, sought: BaselineQuery) ->
         UsageError: a word is off.
     """
     if word is None:
-        with database.asking():
+        with database.keep_open():
             return _both_sides(database, EARLIER, None, sought, earlier=True)
     path = Path(word).expanduser()
     read = read_baseline(path) if _is_file(path) else None
     other = _other_database(word, path) if _is_database(path) else None
     # Nobody can write into what is asked, and another database may be this one by another name.
-    with database.asking() if other is None else nullcontext():
+    with database.keep_open() if other is None else nullcontext():
         return _both_sides(database, word, other if read is None else read, sought)
 
 
@@ -154,7 +154,7 @@ def baseline_of_run(database: Database, run: str, sought: BaselineQuery) -> Base
 
     For who takes words from an address: one that is a path, or a URL, opens no file here.
     """
-    with database.asking():
+    with database.keep_open():
         return _both_sides(database, run, None, sought)
 
 
@@ -167,7 +167,7 @@ def _both_sides(
     earlier: bool = False,
 ) -> Baseline:
     where, values = where_of(sought.filters)
-    with database.asking():
+    with database.keep_open():
         theirs = (
             []
             if elsewhere is not None or earlier
@@ -200,7 +200,7 @@ def _both_sides(
         before, notes = _of_database(database, word, theirs, on_it, machine, sought)
     if not before:
         raise NothingMeasuredError(f"{word} has nothing of what was asked for.", _ANOTHER)
-    with database.asking():
+    with database.keep_open():
         # A change would be part of the noise that it is compared with: runs of now are left out.
         older = histories_on(database, now, machine, on_it)
         labels = labels_of(database, on_it)
@@ -297,7 +297,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _is_database(path: Path) -> bool:
-    return path.suffix.lower() in _DATABASES or place_of(path) is not None
+    return path.suffix.lower() in _DATABASES or parse_place(path) is not None
 
 
 def _other_database(word: str, path: Path) -> Database:
@@ -307,13 +307,13 @@ def _other_database(word: str, path: Path) -> Database:
         UsageError: there is none at what the word names.
     """
 
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    if store_at(word).there:
+    if open_store(word).exists:
         return filled(Path(word))
     if path.is_dir():
         raise UsageError(no_lake_in(path.absolute(), "--baseline"), _ANOTHER)
-    kind = "database" if place_of(word) is None else "lake"
+    kind = "database" if parse_place(word) is None else "lake"
     raise UsageError(f"There is no {kind} at {word}.", _ANOTHER)
 
 
@@ -327,7 +327,7 @@ def _of_database(
 ) -> tuple[Rows, list[str]]:
     """Rows of another database, or of the runs of this one that were named."""
     where, values = where_of(sought.filters)
-    with database.asking():
+    with database.keep_open():
         if named is not None:
             where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
         # Runs of now are no baseline: another database may be a copy of this one.
@@ -380,7 +380,7 @@ def check_of_arms(
     Raises:
         UsageError: there is none, or what was named has no arms.
     """
-    with database.asking():
+    with database.keep_open():
         run = _run_with_arms(database, sought)
         where: list[str] = [f"{_MEASURED} AND run_id = ?"]
         values: list[object] = [run]
@@ -426,7 +426,7 @@ def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
 def _nothing(database: Database, sought: BaselineQuery) -> UsageError:
     """Return the error of a check without a baseline, with the command that measures one."""
     both = "or measure both sides in one run: add --against commit:REVISION."
-    with database.asking():
+    with database.keep_open():
         refuse_unknown(database, sought.filters)
         measure = command_again(database, sought.filters)
     if not measure:

@@ -98,7 +98,7 @@ def only_runs(database: Database, words: Sequence[str]) -> Filters:
     Raises:
         UsageError: as `runs_meant` does.
     """
-    with database.asking():
+    with database.keep_open():
         return only_ids([run for word in words for run in runs_meant(database, word)])
 
 
@@ -113,7 +113,7 @@ def measured_series(database: Database, ids: Sequence[str]) -> Filters:
     Raises:
         NothingMeasuredError: The runs have no result with a series.
     """
-    with database.asking():
+    with database.keep_open():
         _, rows = database.query(
             "SELECT DISTINCT series_key FROM benchmark_results"  # noqa: S608 — as many marks as runs
             f" WHERE series_key IS NOT NULL AND run_id IN ({marks(ids)}) ORDER BY 1",

@@ -222,9 +222,9 @@ def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
 def into_option(database: Database) -> str:
     """The option that puts results into a database, where they do not go by themselves."""
 
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    return "" if database.name == store_at(None).name else f" --db {shlex.quote(database.name)}"
+    return "" if database.name == open_store(None).name else f" --db {shlex.quote(database.name)}"
 
 
 #: Column → what is said of a word that nobody knows there.

@@ -119,9 +119,9 @@ def _imported(tables: Sequence[Path], models: TableModels) -> StoredCases:
     """Return the measured cases of tables, as a store that imported them has them."""
     from accelbench.exchange.imports.reading import read_import
     from accelbench.store.database import Database
-    from accelbench.store.files import temporary_folder
+    from accelbench.store.files import create_temporary_folder
 
-    scratch = temporary_folder()
+    scratch = create_temporary_folder()
     try:
         database = Database(scratch.folder / "tables.duckdb")
         for table in tables:

@@ -434,7 +434,7 @@ class MemoryByDevice:
 
     @cached_property
     def _stored(self) -> Mapping[tuple[str, str], int]:
-        if self.database is None or not self.database.begun:
+        if self.database is None or not self.database.is_created:
             return {}
         _, rows = self.database.query(_STORED_SQL)
         return {

@@ -25,7 +25,7 @@ from accelbench.judge.run_noise import histories
 from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.present.charts.chart import Roof
 from accelbench.present.texts import phrase
-from accelbench.store.body_to_row import step_ms, step_samples
+from accelbench.store.body_to_row import step_samples, to_step_ms
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.records import Record
@@ -64,7 +64,7 @@ def subject_in(
     from accelbench.present.charts.chart import Subject
 
     where, values = pictured_where(filters)
-    with database.asking():
+    with database.keep_open():
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
@@ -177,7 +177,7 @@ def _samples_in(record: Record) -> list[float]:
         steps = sampling.of("step").values.get("steps")
     if steps and len(steps) != len(samples):
         record.wrong("sampling", phrase("report.samples-of-steps", steps=len(steps)))
-    return step_ms(samples, steps)
+    return to_step_ms(samples, steps)
 
 
 def _plain(value: object) -> object:

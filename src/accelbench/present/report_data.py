@@ -38,7 +38,7 @@ def known_in(
     from accelbench.present.prediction_evidence import among_rows, evidence_in
     from accelbench.present.report_parts import ReportData
 
-    with database.asking():
+    with database.keep_open():
         subject = subject_in(database, filters, machine, prices)
         ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
         evidence = evidence_in(database, among_rows(subject.rows))
@@ -102,7 +102,7 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
 
 def _named(database: Database) -> str:
     """Return the database as it was typed, or without the home folder."""
-    name, home = database.typed or database.name, str(Path.home())
+    name, home = database.typed_path or database.name, str(Path.home())
     within = len(home) > 1 and name.startswith(f"{home}{os.sep}")
     return f"~{name[len(home) :]}" if within else name
 

@@ -394,7 +394,7 @@ def export_table(
             ),
         )
     names = [column.name for column in COLUMNS] + (["samples", "sampling"] if samples else [])
-    rows = database.each_result(where, params, samples=samples)
+    rows = database.iterate_results(where, params, samples=samples)
     return write_exactly(path, lambda written: LINES[name](written, names, rows, runs))
 
 

@@ -32,7 +32,7 @@ from accelbench.present.check import headline
 from accelbench.pytest_plugin import NEW_BASELINE
 from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
 from accelbench.recommend.constraints.limits import Limits, spelled
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 if TYPE_CHECKING:
     from accelbench.judge.regressions import Check
@@ -146,7 +146,7 @@ def checked_against(
     """
     sought = BaselineQuery({"model": tuple(models)}, tuple(runs), None, question.allow)
     try:
-        reference = baseline_for(store_at(database), question.word, sought)
+        reference = baseline_for(open_store(database), question.word, sought)
     except (NothingMeasuredError, OtherMachineError) as error:
         return error.message
     return reference.check(question.threshold), reference.about(question.threshold)
@@ -191,11 +191,11 @@ def can_create(word: str, database: str, model: str) -> bool:
     """
     if names_a_file(word):
         return False
-    stored = store_at(database)
-    if not stored.there:
+    stored = open_store(database)
+    if not stored.exists:
         return True
     stored.fill()
-    with stored.asking():
+    with stored.keep_open():
         try:
             runs = runs_meant(stored, word)
         except UnknownRunError:

@@ -96,7 +96,7 @@ def compare(
     _refuse_sort(sort, pivot)
     allowing = allowed(split_words(allow), REFUSED)
     database = filled(db)
-    with database.asking():
+    with database.keep_open():
         found = rows_to_compare(
             database,
             filters,

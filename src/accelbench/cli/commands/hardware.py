@@ -245,9 +245,9 @@ def calibrated(
     from accelbench.hardware.environment import environment
     from accelbench.present.terminal.hardware import ProbeProgress
     from accelbench.run.calibrating import calibrate, record
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    database = store_at(path)
+    database = open_store(path)
     database.ensure()
     surroundings = environment()
     errors: list[SurroundingsError] = []

@@ -68,7 +68,7 @@ def history(
     if not 0 < threshold < 10:
         raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
     database = filled(db)
-    with database.asking():
+    with database.keep_open():
         runs = tuple(map(str, only_runs(database, split_words(run)).get("run_id", ())))
         if runs:
             filters |= measured_series(database, runs)

@@ -623,9 +623,9 @@ def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
 def database_at(path: Path | None) -> Database | None:
     """Return the database of a path, filled from its journals; None if the default is missing."""
     from accelbench.judge.stored_results import filled
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    if path is None and not store_at(None).there:
+    if path is None and not open_store(None).exists:
         return None
     return filled(path, lambda notice: print_line(notice, sys.stderr))
 

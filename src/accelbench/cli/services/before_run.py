@@ -267,9 +267,9 @@ def _files(folder: Path) -> list[ModelChoice]:
 def _stored() -> list[str]:
     from accelbench.cli.services.opening import filled
     from accelbench.judge.overview import measured_last
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    if not store_at(None).there:
+    if not open_store(None).exists:
         return []
     try:
         return measured_last(filled(None))

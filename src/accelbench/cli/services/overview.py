@@ -136,10 +136,10 @@ def _engines() -> str:
 def _store() -> StoreOverview | None:
     from accelbench.cli.services.opening import filled
     from accelbench.judge.overview import overview_of
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    usual = store_at(None)
-    if not usual.there:
+    usual = open_store(None)
+    if not usual.exists:
         print_line(f"Database: none at {usual.name} yet; a run makes it")
         return None
     return overview_of(filled(None))

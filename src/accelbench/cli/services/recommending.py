@@ -68,10 +68,10 @@ class Recommender:
     def selector(self) -> HardwareSelector:
         """The selector over the named store; a missing one is refused unless `verify` makes it."""
         from accelbench.cli.services.opening import filled
-        from accelbench.store.opening import store_at
+        from accelbench.store.opening import open_store
 
         named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
-        if named is not None and (store_at(named).there or not self._verify):
+        if named is not None and (open_store(named).exists or not self._verify):
             filled(named)
         return HardwareSelector(
             self._db, *self._about, self._prices, machine=self._machine, hear=self._hear
@@ -212,11 +212,11 @@ class Recommender:
     def database(self) -> Database:
         """The database in which results can be stored."""
 
-        from accelbench.store.opening import store_at
+        from accelbench.store.opening import open_store
 
-        named = store_at(self._db)
+        named = open_store(self._db)
         folder = self._db.expanduser() if self._db is not None else None
-        if folder is None or not folder.is_dir() or named.there or not any(folder.iterdir()):
+        if folder is None or not folder.is_dir() or named.exists or not any(folder.iterdir()):
             return named
         known = self.selector.database
         if known is not None and known.path.parent == folder.resolve():

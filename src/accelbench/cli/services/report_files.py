@@ -98,9 +98,9 @@ def _known(
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)
     from accelbench.exchange import result_file
-    from accelbench.store.files import temporary_folder
+    from accelbench.store.files import create_temporary_folder
 
-    with temporary_folder() as scratch:
+    with create_temporary_folder() as scratch:
         file = scratch / f"{run['run_id']}.json"
         result_file.write_one(file, run, bodies)
         return known_of([file], {}, prices)

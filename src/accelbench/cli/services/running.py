@@ -48,7 +48,7 @@ from accelbench.run.plan.targets import (
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 if TYPE_CHECKING:
     from accelbench.judge.regressions import Check
@@ -124,7 +124,7 @@ class OutputPlaces:
         return ProfileFiles(self.output_dir, self.profiles) if self.output_dir else None
 
     def open_database(self) -> Database | None:
-        return store_at(self.database) if self.use_database else None
+        return open_store(self.database) if self.use_database else None
 
     def journals(self) -> Path:
         database = self.open_database()
@@ -174,7 +174,7 @@ def _selector(places: OutputPlaces) -> HardwareSelector:
 
     database = places.open_database()
     # The usual one may well be missing, and nobody has named it.
-    usable = database is not None and (database.there or places.database is not None)
+    usable = database is not None and (database.exists or places.database is not None)
     return HardwareSelector(database_path=database.name if database and usable else None)
 
 

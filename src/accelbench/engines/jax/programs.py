@@ -23,7 +23,7 @@ from accelbench.core.profile import OperatorTime, Profile, build_profile
 from accelbench.engines.jax.lowering import Lowered
 from accelbench.engines.shared.communication import Span, exchange_columns, shared
 from accelbench.engines.shared.local import own, walls
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 NAME = "XLA's profiler"
 _TRACE = "trace.json"
@@ -78,7 +78,7 @@ def recorded(
             f"jax {jax.__version__} cannot read what XLA's profiler writes",
             "Install a newer one: pip install -U jax",
         )
-    with temporary_folder() as folder:
+    with create_temporary_folder() as folder:
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0  # every Python call would be noted, at its cost
         with jax.profiler.trace(str(folder), profiler_options=options):

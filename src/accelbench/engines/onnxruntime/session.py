@@ -25,7 +25,7 @@ from accelbench.engines.onnxruntime.providers import CPU, Provider, chain, place
 from accelbench.engines.shared.arrays import ArraySession
 from accelbench.engines.shared.engine import engine_error
 from accelbench.engines.shared.local import walls
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
 _PROFILED_RUNS = 3
@@ -192,7 +192,7 @@ class OnnxruntimeSession(ArraySession):
     @contextmanager
     def _recording(self) -> Iterator[Callable[[], Path]]:
         """Put a second session in the place of the first; yield what ends its profile file."""
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             options = self._options()
             options.enable_profiling = True
             options.profile_file_prefix = str(folder / "profile")

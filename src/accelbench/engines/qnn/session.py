@@ -21,7 +21,7 @@ from accelbench.engines.qnn import backend, profile
 from accelbench.engines.qnn.profile import Composed, read_composed
 from accelbench.engines.shared.arrays import ArraySession
 from accelbench.engines.shared.local import rounded_shares, walls
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 _QUIET = 3  # errors alone
 _TRACE = "trace.csv"
@@ -112,7 +112,7 @@ class QnnSession(ArraySession):
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
         # A second session of the same file has QNN write down what its nodes take.
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             graphs = folder / "graphs"
             graphs.mkdir()
             path = (traces or folder) / _TRACE
@@ -173,7 +173,7 @@ class QnnSession(ArraySession):
             )
 
     def _composed_graphs(self) -> Composed:
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             try:
                 onnxruntime.InferenceSession(str(self.model_path), self._options(dump=folder))
             except Exception as error:

@@ -19,7 +19,7 @@ from accelbench.core.jsonc import JsonError, Object, loads, parse
 from accelbench.core.plausible_values import ABOVE_ZERO
 from accelbench.core.ranges import Range
 from accelbench.core.safe_text import brief, from_csv_cell, in_quotes, visible
-from accelbench.store.body_to_row import MisfitError, as_kind
+from accelbench.store.body_to_row import MisfitError, convert_value
 
 #: What tables of others write where they have nothing.
 _NOTHING = frozenset({"", "nan", "none", "null", "n/a"})
@@ -113,7 +113,7 @@ class Record:
     def time(self, field: str) -> str:
         text = self.text(field)
         try:
-            return str(as_kind("time", text))
+            return str(convert_value("time", text))
         except MisfitError as error:
             self.wrong(field, f"{brief(text)} is no date and time", error)
 

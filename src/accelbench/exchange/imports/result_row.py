@@ -19,8 +19,8 @@ from accelbench.core.ranges import TIME_MS
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status, Timing
 from accelbench.exchange.imports.records import Record
-from accelbench.store.body_to_row import MisfitError, as_kind
-from accelbench.store.contradictions import COLUMNS_OF_LIMITS, COLUMNS_READ, find_contradictions
+from accelbench.store.body_to_row import MisfitError, convert_value
+from accelbench.store.contradictions import LIMIT_COLUMNS, RULE_COLUMNS, find_contradictions
 
 _MOST_NS = int(TIME_MS.most * 1e6)
 
@@ -38,7 +38,7 @@ def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
         kind = BY_NAME[name].kind
         try:
             # JSON it is, having been read as such.
-            held[name] = value if kind == "json" else as_kind(kind, value)
+            held[name] = value if kind == "json" else convert_value(kind, value)
         except MisfitError as misfit:
             record.wrong(name, str(misfit))
         if why := explain_impossible(name, held[name]):
@@ -56,7 +56,7 @@ def refuse_contradictions(rows: Sequence[tuple[Record, Mapping[str, Any]]]) -> N
     ids = [str(body.get("result_id") or f"row {n}") for n, (_, body) in enumerate(rows)]
     bodies = [body for _, body in rows]
     own = any(body.get("protocol_version") is not None for body in bodies)
-    names = COLUMNS_READ if own or any(map(_has_samples, bodies)) else COLUMNS_OF_LIMITS
+    names = RULE_COLUMNS if own or any(map(_has_samples, bodies)) else LIMIT_COLUMNS
     read = {name: _type_of(name) for name in names}
     results = [
         {**_values_read(body, names), "result_id": result_id}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import UsageError
-from accelbench.store.duck import quoted_path
+from accelbench.store.duck import quote_path
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -589,7 +589,7 @@ class _Source:
             where += f" AND {column} = ?"
             values.append(value)
         read = "read_parquet" if file.suffix == ".parquet" else "read_csv"
-        source = f"{read}({quoted_path(file)})"
+        source = f"{read}({quote_path(file)})"
         with reading(file) as con:
             present = {row[0] for row in con.execute(f"DESCRIBE FROM {source}").fetchall()}
             missing = [name for name in _NEEDED[table] if name not in present]

@@ -352,7 +352,7 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
     held = len({cell["question"] for cell in found})
     by_result = {result: cell["key"] for cell in found for result in cell["results"]}
     ids = list(by_result)
-    with database.asking():
+    with database.keep_open():
         rows = _read(database, ids) if ids else []
         placed = [_placed(row, two) for row in rows]
         runs = {text(row, "run_id") for row in rows}

@@ -506,7 +506,7 @@ class ComparedPage(SitePages):
 
     def _sides(self, snapshot: Snapshot, chosen: Sequence[Cell], base: int) -> list[ComparedCell]:
         database = self.site.database
-        with database.asking():
+        with database.keep_open():
             # In order of time: on a machine that drifts, neighbours are alike.
             rows = details.launches_in(
                 database, [key for cell in chosen for key in cell["results"]]

@@ -159,7 +159,7 @@ class ModelPages(EntityPages):
         machines = {str(machine): machine for machine in snapshot.machines.values()}
         alone = machines.get(subject.machine)
         sides = [(machines.get(p.machine, alone), p.rows) for p in subject.points]
-        with self.site.database.asking():
+        with self.site.database.keep_open():
             known = histories_of(self.site.database, sides)
         return fastest_lines(subject.points, known)
 
@@ -189,7 +189,7 @@ class ModelPages(EntityPages):
 
     def _scaling(self, snapshot: Snapshot, name: str) -> tuple[Picture | None, str]:
         def made() -> tuple[Picture | None, str]:
-            with self.site.database.asking():
+            with self.site.database.keep_open():
                 return scaling_of(self.site.database, name)
 
         return self._once(snapshot, ("model predictions", name), made)
@@ -283,7 +283,7 @@ class DevicePages(EntityPages):
         _, query = self._requested(request)
         database = self.site.database
         cells, count = entities.of_device(snapshot, name, query.page)
-        with database.asking():
+        with database.keep_open():
             facts = _facts(database, about)
             calibrated = _calibrated(database, about, name)
         return self.site.page(

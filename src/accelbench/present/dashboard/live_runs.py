@@ -16,7 +16,7 @@ from accelbench.core import facts
 from accelbench.core.axes import TITLE_ORDER, size_columns
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.rows import Json, Row
-from accelbench.store.journal import SUFFIX, being_written, journal_path, journals_in, scan
+from accelbench.store.journal import SUFFIX, is_being_written, journal_path, list_journals, scan
 
 #: The columns of a list of results.
 LISTED = (
@@ -125,7 +125,7 @@ class Journals:
     def unfinished(self, known: Sequence[str]) -> list[LiveRun]:
         """Return runs that go on or were cut off and that are not known, the newest first."""
         ended = set(known)
-        names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
+        names = [path.name.removesuffix(SUFFIX) for path in list_journals(self._folder)]
         whole = {name for name in names if facts.PART_SEPARATOR not in name}
         # A node is a part of its fleet's run.
         runs = [
@@ -142,6 +142,6 @@ def _count(plan: object) -> int:
 
 def _written(path: Path) -> bool:
     try:
-        return being_written(path)
+        return is_being_written(path)
     except (OSError, AccelbenchError):
         return False  # a read-only folder

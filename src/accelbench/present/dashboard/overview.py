@@ -97,7 +97,7 @@ def find(database: Database, snapshot: Snapshot) -> OverviewFindings:
     keys = {result: str(row["key"]) for row in chosen for result in texts(row, "results")}
     here = snapshot.machines[machine]
     ids = list(keys)
-    with database.asking():
+    with database.keep_open():
         of_them = "result_id IN (SELECT unnest(?::VARCHAR[]))"
         stored = rows_of(database, CHART_COLUMNS, of_them, [ids], launches=True)
         priced = with_costs(

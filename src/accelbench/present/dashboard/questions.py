@@ -41,7 +41,7 @@ from accelbench.present.dashboard.snapshot import Snapshot
 from accelbench.present.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
 from accelbench.present.report_parts import CAPTION, HEADERS, score_rows
 from accelbench.present.texts import catalogue
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 #: The longest value of a field.
 _LONGEST = 200
@@ -522,7 +522,7 @@ class QuestionPages(SitePages):
         named = [command, f"--db={self.site.database.name}"]
         if self._prices and command == RECOMMEND.command:
             named.append(f"--prices={self._prices}")
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             document = folder / "answer.json"
             end = _ended([*named, f"--document={document}", *rest], hear)
             if not document.is_file():
@@ -588,7 +588,7 @@ class QuestionPages(SitePages):
 
     def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:
         def judged() -> PredictionEvidence:
-            with self.site.database.asking():
+            with self.site.database.keep_open():
                 return evidence_in(self.site.database)
 
         return self._once(snapshot, ("evidence",), judged)

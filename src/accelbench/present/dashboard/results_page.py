@@ -376,7 +376,7 @@ class ResultPages(SitePages):
         snapshot = self.site.snapshot()
         cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
-        with database.asking():
+        with database.keep_open():
             ids = cell["results"][: details.MOST_LAUNCHES]
             rows = with_reported_outputs(details.launches_in(database, ids))
             run = details.run_of(database, str(cell["run_id"]))

@@ -36,7 +36,7 @@ from accelbench.judge.sides import PER_MILLION, Side
 from accelbench.judge.verdicts import METRICS
 from accelbench.measure.launch_verdicts import geometric_mean_sql
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, FACETS
-from accelbench.store.duck import column_list, connect, quoted
+from accelbench.store.duck import column_list, connect, quote_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,7 +118,7 @@ def _of_runs(runs: Sequence[str | None]) -> str:
     """Return a condition that reads a small part of a long history."""
     if not 0 < len(runs) <= _FEW_RUNS or None in runs:
         return ""
-    return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
+    return f"AND run_id IN ({', '.join(quote_sql(str(run)) for run in runs)})"
 
 
 def _cells(runs: Sequence[str | None]) -> str:

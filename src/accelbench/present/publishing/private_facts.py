@@ -156,7 +156,7 @@ class PrivateFacts:
 def copied(database: Database, folder: Path, title: str, *, as_recorded: bool) -> PublishedStore:
     """A copy of a store to make a bundle of."""
     path = folder / "published.duckdb"
-    with database.asking():
+    with database.keep_open():
         for suffix in ("", ".wal"):
             source = database.path.with_name(database.path.name + suffix)
             if source.is_file():
@@ -164,7 +164,7 @@ def copied(database: Database, folder: Path, title: str, *, as_recorded: bool) -
     copy = PublishedStore(path, title=title)
     copy.ensure()
     if not as_recorded:
-        with connect(path, write=True, apart=True) as con:
+        with connect(path, write=True, separate=True) as con:
             _leave_out(con)
     return copy
 

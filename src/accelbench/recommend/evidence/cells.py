@@ -28,7 +28,7 @@ from accelbench.judge.costs import items_of
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import geometric_mean, interval_of, spread_of
-from accelbench.store.duck import quoted
+from accelbench.store.duck import quote_sql
 
 #: What else must be equal for two results to answer one question. Weights and data are left out:
 #: the time of a step does not depend on them.
@@ -332,7 +332,7 @@ def engine_sql(runtime: str, conditions: str) -> str:
     """Return SQL for the engine's version, given SQL for its name and for the conditions."""
     packages = {name: card.engine_packages[0] for name, card in cards().items() if _renamed(card)}
     named = " ".join(
-        f"WHEN {quoted(engine)} THEN {quoted(name)}" for engine, name in packages.items()
+        f"WHEN {quote_sql(engine)} THEN {quote_sql(name)}" for engine, name in packages.items()
     )
     called = f"CASE {runtime} {named} ELSE {runtime} END" if named else runtime
     package = f"""replace({called}, '"', '')"""

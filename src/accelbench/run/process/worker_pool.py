@@ -134,7 +134,7 @@ class Template:
         self._worker_pool = worker_pool
         self._name, self._process, log = worker_pool.launch(runtime, threads, "fork")
         # Nothing is measured while an engine is imported, and the conductor would only wait.
-        insert.ready()
+        insert.import_libraries()
         self._channel = worker_pool.connect(self._name, self._process, log)
         worker_pool.answer(self._channel, self._process, log, START_SECONDS)
 
