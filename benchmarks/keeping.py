@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.engines.artifacts.cache import Cache
-from accelbench.hardware.environment import environment
+from accelbench.hardware.environment import describe_environment
 from accelbench.measure.launch_verdicts import abba_order, paired_interval
 
 HERE = Path(__file__).parent
@@ -85,7 +85,7 @@ def pinned(command: list[str], cpu: int | None) -> list[str]:
 
 def keep(name: str, figures: dict[str, Any]) -> None:
     """Write the figures beside a description of the machine, and print what they come to."""
-    about = environment()
+    about = describe_environment()
     described = {
         key: about.get(key)
         for key in (

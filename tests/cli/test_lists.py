@@ -8,7 +8,7 @@ from accelbench.core.formatting import LARGEST, parse_duration, parse_integers, 
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.shared.names import known_runtimes
-from accelbench.hardware.detect import known
+from accelbench.hardware.detect import list_platforms
 from accelbench.judge.baselines import ALLOWED
 from accelbench.models.selection import is_model_word
 
@@ -50,7 +50,16 @@ def test_a_model_ends_the_list_before_it(typed, meant):
 
 
 def test_values_of_lists():
-    values = {*known(), *known_runtimes(), *PRECISIONS, *Mode, *ALLOWED, "gpu", "all", "both"}
+    values = {
+        *list_platforms(),
+        *known_runtimes(),
+        *PRECISIONS,
+        *Mode,
+        *ALLOWED,
+        "gpu",
+        "all",
+        "both",
+    }
     assert [value for value in sorted(values) if is_model_word(value)] == []
     assert split_words(["b, a", "a,,c", " "]) == ("b", "a", "c")
     assert split_words(None) == ()

@@ -421,7 +421,7 @@ _BAD: dict[tuple[str, str], list[tuple[str, int | None, str | None, str]]] = {
         (json.dumps([{**MLPERF, "Performance_Units": "Latency (ms)"}], indent=0),
          14, "Performance_Units", "no latency is the result of Offline"),
         (json.dumps([{**MLPERF, "Power_Result": -1}]), 1, "Power_Result", "is below 0"),
-        (json.dumps([{**MLPERF, "Nodes": 10**12}]), 1, "world_size", "above the largest possible value"),
+        (json.dumps([{**MLPERF, "Nodes": 10**12}]), 1, "world_size", "above the largest"),
     ],
     ("optimum", "benchmark.json"): [
         (document(OPTIMUM, report=...), 1, "report", "it is missing"),
@@ -430,7 +430,7 @@ _BAD: dict[tuple[str, str], list[tuple[str, int | None, str | None, str]]] = {
         (document(FORWARD, report__forward__latency__values=["x"]), 17, "values", "x' is among"),
         (document(FORWARD, report__forward__latency__values=[None]), 17, "values", "None' is"),
         (document(FORWARD, report__forward__latency__values=[10**400, 1]), 17, "values", "1000"),
-        (document(FORWARD, report__forward__latency__values=[1e300, 1]), 13, "samples", "above the"),
+        (document(FORWARD, report__forward__latency__values=[1e300, 1]), 13, "samples", "above"),
         (document(OPTIMUM, config__environment__gpu=5), 21, "gpu", "a list"),
         (document(OPTIMUM, config__environment__gpu=[5]), 21, "gpu", "names"),
     ],
@@ -442,7 +442,7 @@ _BAD: dict[tuple[str, str], list[tuple[str, int | None, str | None, str]]] = {
         (document(PYTEST, datetime="soon"), 40, "datetime", "no date"),
         (document(PYTEST, benchmarks__0__stats__data=["x"]), 33, "data", "numbers were expected"),
         (document(PYTEST, benchmarks__0__stats__data=[True, 1]), 33, "data", "True' is among"),
-        (document(PYTEST, benchmarks__0__stats__data=[1e306, 1]), 15, "samples", "above the"),
+        (document(PYTEST, benchmarks__0__stats__data=[1e306, 1]), 15, "samples", "above"),
     ],
     ("guide-csv", "b.csv"): [
         (GUIDE.replace("float16", "float3"), 2, "dtype", "no precision"),

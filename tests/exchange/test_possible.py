@@ -36,7 +36,7 @@ IMPOSSIBLE = [
     ({"latency_min_ms": 0.3, "latency_mean_ms": 0.2}, "latency_mean_ms", "is below latency_min_ms"),
     ({**RATE, "throughput": 1000.0}, "throughput", "is not the rate that the latency gives"),
     ({**TOKENS, "throughput": 500.0}, "throughput", "is not the rate that the latency gives"),
-    ({**TOKENS, "tokens_per_second": 500.0}, "tokens_per_second", "is not the rate that the latency gives"),
+    ({**TOKENS, "tokens_per_second": 500.0}, "tokens_per_second", "that the latency gives"),
     ({"sample_count": 10**15}, "sample_count", "above the largest possible value"),
     ({"sample_count": 3, "effective_sample_count": 9.0}, "sample_count", "below effective_sample"),
     ({"latency_p50_ms": 4.0, "device_time_ms": 5.5}, "device_time_ms", "longer than a whole step"),

@@ -19,7 +19,7 @@ HERE = {"packages": {}}
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch):
-    monkeypatch.setattr(service, "environment", lambda: HERE)
+    monkeypatch.setattr(service, "describe_environment", lambda: HERE)
 
 
 @pytest.fixture

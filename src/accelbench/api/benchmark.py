@@ -27,7 +27,7 @@ from accelbench.core.run_options import RunSettings
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.engines.shared.names import runtime_named
-from accelbench.hardware.detect import platform_named
+from accelbench.hardware.detect import parse_platform
 from accelbench.models.code_models.loading import is_importing
 from accelbench.models.code_models.models import described
 from accelbench.models.file_models.given_inputs import given_inputs
@@ -226,7 +226,7 @@ def benchmark(
         {**asked, "run_id": new_run_id(), "verify": verify, "budget": budget}
     )
     named: dict[str, Any] = {
-        "hardware": tuple(platform_named(word) for word in _several(hardware)),
+        "hardware": tuple(parse_platform(word) for word in _several(hardware)),
         "runtimes": tuple(runtime_named(word) for word in _several(framework)),
         "precisions": tuple(parse_precision(word) for word in _several(precision)),
     }

@@ -30,7 +30,7 @@ from accelbench.exchange import result_file, tree
 from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.writing import inside
-from accelbench.hardware.detect import platform_named, platforms_named, refuse_unknown_platform
+from accelbench.hardware.detect import parse_platform, refuse_unknown_platform, stored_platforms
 from accelbench.models.find import called, find
 from accelbench.models.selection import choose
 from accelbench.recommend import validation
@@ -153,7 +153,7 @@ class BenchmarkRequest:
     def request(self, models: Sequence[ModelSpec]) -> Request:
         return Request(
             models=tuple(models),
-            hardware=(AUTO if self.chosen else platform_named(str(self.hardware)),),
+            hardware=(AUTO if self.chosen else parse_platform(str(self.hardware)),),
             runtimes=(runtime_named(str(self.framework)),) if self.framework else (),
             batch_sizes=tuple(self.batch_sizes or ()),
             sequence_lengths=(self.sequence_length,) if self.sequence_length else (),
@@ -542,7 +542,7 @@ def _allowed(inventory: Inventory, names: Sequence[str] | None) -> Inventory:
     if names is None:
         return inventory
     wanted = {
-        platform for name in names for platform in platforms_named(str(name).partition(":")[0])
+        platform for name in names for platform in stored_platforms(str(name).partition(":")[0])
     }
     return {name: entries for name, entries in inventory.items() if name in wanted}
 

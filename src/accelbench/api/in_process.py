@@ -27,7 +27,7 @@ from accelbench.core.safe_text import in_quotes
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.hardware.detect import detect
-from accelbench.hardware.environment import environment
+from accelbench.hardware.environment import describe_environment
 from accelbench.measure.intervals import Interval
 from accelbench.models.code_models.loading import CodeWord
 from accelbench.models.code_models.looking import look
@@ -184,7 +184,7 @@ def _result(
             )
     runtime: Runtime = load(find_entry_points(ENGINES)[only])
     device = next(entry for entry in detect("cpu") if isinstance(entry, Device))
-    here = environment()
+    here = describe_environment()
     rows = []
     bench = CaseBench(runtime, _Silent())
     opened: Mapping[str, Any] = {}

@@ -131,7 +131,7 @@ def kind_of(platform: str, name: str) -> str:
     unit = _unit_of(platform)
     if unit in ("NPU", "TPU"):
         return unit
-    text = _spaced(name)
+    text = _normalise_name(name)
     for kind, words in _table()["kinds"]:
         fits = not unit or kind.split()[-1] in (unit, "board", "phone")
         if fits and re.search(rf"\b({words})\b", text):
@@ -219,7 +219,7 @@ _SPELLINGS = (
 )
 
 
-def _spaced(name: str) -> str:
+def _normalise_name(name: str) -> str:
     text = name.lower()
     for pattern, spelling in _SPELLINGS:
         text = re.sub(pattern, spelling, text)
@@ -237,7 +237,7 @@ class _Words(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _words_of(name: str) -> _Words:
-    text = _spaced(name)
+    text = _normalise_name(name)
     memory = frozenset(int(size) for size in _SIZES.findall(text))
     makers = {_table()["makers"].get(word) for word in text.split()} - {None}
     words = frozenset(_NOISE.sub(" ", _SIZES.sub(" ", text)).split())
@@ -343,8 +343,8 @@ def find_devices(word: str, platform: str = "") -> list[DeviceFacts]:
     match = match_device(word, platform)
     if match is not None and any(e.facts is match.facts for e in entries):
         return [match.facts]
-    joined = _spaced(word).replace(" ", "")
-    exact = [e.facts for e in entries if _spaced(e.facts.short).replace(" ", "") == joined]
+    joined = _normalise_name(word).replace(" ", "")
+    exact = [e.facts for e in entries if _normalise_name(e.facts.short).replace(" ", "") == joined]
     asked = _words_of(word)
     # "RTX 3080 12GB" is not short for RTX 3080 Ti, though the plain card has 10 GB.
     is_whole = any(asked.words == name.words for e in entries for name in e.spelt)

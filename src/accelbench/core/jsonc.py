@@ -173,14 +173,14 @@ class _Reader:
         return value
 
     def _object(self) -> Object:
-        made = Object(self._here())
+        made = Object(self._line_number())
         self._at += 1
         while self._next() != "}":
             if made:
                 self._take(",", "a comma between two keys, or the object's end")
             if self._next() != '"':
                 raise self._error("a key in double quotes was expected")
-            line = self._here()
+            line = self._line_number()
             key = self._plain()
             if key in made:
                 raise JsonError(line, f"the key {in_quotes(key)} is there twice")
@@ -207,7 +207,7 @@ class _Reader:
         except json.JSONDecodeError as error:
             raise JsonError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
         except ValueError as error:
-            raise JsonError(self._here(), str(error), self._key) from error
+            raise JsonError(self._line_number(), str(error), self._key) from error
         return value
 
     def _next(self) -> str:
@@ -221,11 +221,11 @@ class _Reader:
             raise self._error(f"{what} was expected")
         self._at += 1
 
-    def _here(self) -> int:
+    def _line_number(self) -> int:
         return bisect_left(self._line_ends, self._at) + 1
 
     def _error(self, message: str) -> JsonError:
-        return JsonError(self._here(), message)
+        return JsonError(self._line_number(), message)
 
 
 #: Errors of Python's zip reader for archives that are damaged, encrypted or packed by an unknown

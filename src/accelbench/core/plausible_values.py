@@ -134,11 +134,11 @@ def describe_misfit(why: str, value: object, other: object = None) -> str:
     """
     text = why
     if value is not None and why.startswith("it is "):
-        text = f"{_shown(value)} {why.removeprefix('it ')}"
-    return text if other is None else f"{text}, {_shown(other)}"
+        text = f"{_format_value(value)} {why.removeprefix('it ')}"
+    return text if other is None else f"{text}, {_format_value(other)}"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return brief(value) if isinstance(value, str) else in_quotes(value)

@@ -418,7 +418,7 @@ def size_field(axis: Axis) -> RunField:
 
 
 @cache
-def _by_key() -> dict[str, RunField]:
+def _fields_by_key() -> dict[str, RunField]:
     known = plan_fields()
     return {name: one for one in known for name in one.columns} | {one.key: one for one in known}
 
@@ -434,4 +434,4 @@ def plan_fields(section: PlanSection | None = None) -> list[RunField]:
 
 def field_of(key: str) -> RunField | None:
     """Return the setting that a key of a plan file means; dashes may stand for underscores."""
-    return _by_key().get(key.replace("-", "_"))
+    return _fields_by_key().get(key.replace("-", "_"))

@@ -67,7 +67,7 @@ from accelbench.fleet.fleet_record import (
     refused_bodies,
     rows_of,
 )
-from accelbench.hardware.environment import environment
+from accelbench.hardware.environment import describe_environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
 from accelbench.run.conduct.run_record import (
@@ -416,7 +416,7 @@ def execute_on(
         places.check()
     options, executed = options or FleetOptions(), []
     for spec in specs:
-        surroundings, fleet = environment(), spec.settings.run_id
+        surroundings, fleet = describe_environment(), spec.settings.run_id
         observer = _watching(observe(spec, inventory, surroundings))
         units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
         job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
@@ -458,7 +458,7 @@ def resume_on(
         results = settings.launches * sum(len(unit.keys(job.against)) for unit in left)
         if begin_left is not None:
             begin_left(fleet, results, len(nodes))
-        journal.append(resumed_fact(fleet, environment()))
+        journal.append(resumed_fact(fleet, describe_environment()))
         job = replace(job, units=left)
         return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
 

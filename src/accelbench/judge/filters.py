@@ -149,9 +149,9 @@ def _is_one_file(parts: Sequence[str]) -> bool:
 
 def hardware_words(values: Sequence[str]) -> tuple[str, ...]:
     """Platforms and devices of a list option: a device's name may well have spaces in it."""
-    from accelbench.hardware.detect import GPU, known
+    from accelbench.hardware.detect import GPU, list_platforms
 
-    plain = {*known(), "all", "here", GPU}
+    plain = {*list_platforms(), "all", "here", GPU}
     parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
     if values and not parts:
         split_words(values)  # refuses it
@@ -228,9 +228,9 @@ def _of_catalogue(name: str) -> str | None:
 
 
 def _platforms(word: str) -> tuple[str, ...]:
-    from accelbench.hardware.detect import platforms_named
+    from accelbench.hardware.detect import stored_platforms
 
-    return platforms_named(word)
+    return stored_platforms(word)
 
 
 def _runtimes(word: str) -> tuple[str, ...]:

@@ -63,9 +63,9 @@ Asked = Mapping[str, Sequence[Value]]
 def known_words(column: str) -> tuple[str, ...]:
     """The words of a column that this program has itself; of models there are too many."""
     if column == "hardware":
-        from accelbench.hardware.detect import known
+        from accelbench.hardware.detect import list_platforms
 
-        return known()
+        return list_platforms()
     if column == "runtime":
         from accelbench.engines.shared.names import known_runtimes
 

@@ -92,12 +92,12 @@ class Percentile:
 
 def fewest_samples(q: float) -> int:
     """Return the fewest samples that have percentile `q` (0 < q < 100): one lies beyond it."""
-    return math.ceil(_required(q, 1))
+    return math.ceil(_required_samples(q, 1))
 
 
 def required_size(q: float) -> float:
     """Return the effective n below which percentile `q` is rough."""
-    return _required(q, _BEYOND)
+    return _required_samples(q, _BEYOND)
 
 
 def percentile(samples: Samples, q: float, effective_n: float) -> Percentile | None:
@@ -123,7 +123,7 @@ def percentile(samples: Samples, q: float, effective_n: float) -> Percentile | N
     return Percentile(value, estimate.low, estimate.high, rough=estimate.rough or estimate.is_wide)
 
 
-def _required(q: float, beyond: int) -> float:
+def _required_samples(q: float, beyond: int) -> float:
     if not 0 < q < 100:
         raise ValueError(f"a percentile lies between 0 and 100, not at {q}")
     return beyond * 100 / min(q, 100 - q)

@@ -28,7 +28,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.detect import known
+from accelbench.hardware.detect import list_platforms
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     FROM_FILE,
@@ -64,7 +64,7 @@ def hardware_of(word: str) -> str:
 def platforms() -> frozenset[str]:
     """Return every platform that a runtime runs on, or that is looked for here."""
     of_runtimes = (platform for card in cards().values() for platform in card.hardware)
-    return frozenset({*of_runtimes, *known()})
+    return frozenset({*of_runtimes, *list_platforms()})
 
 
 def _suggest(word: str) -> str:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from accelbench.core.errors import StoreError
 from accelbench.core.protocols import Inventory, Runtime
-from accelbench.hardware.detect import Detected
-from accelbench.hardware.environment import environment
+from accelbench.hardware.detect import LazyInventory
+from accelbench.hardware.environment import describe_environment
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.conductor import Keep
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
@@ -91,7 +91,7 @@ def here() -> tuple[Inventory, Mapping[str, Runtime]]:
     """Return the devices and the engines of this machine."""
     # A platform is detected when it is looked up, so all that a plan needs is detected while
     # planning and nothing is detected beside a step.
-    return Detected(), expand.installed_runtimes()
+    return LazyInventory(), expand.installed_runtimes()
 
 
 def execute(planner: Planner, places: ResultPlaces, observe: Observe) -> list[ExecutedRun]:
@@ -105,7 +105,7 @@ def execute(planner: Planner, places: ResultPlaces, observe: Observe) -> list[Ex
     places.check()
     executed: list[ExecutedRun] = []
     for spec in chain((first,), specs):
-        surroundings = environment()
+        surroundings = describe_environment()
         observer = observe(spec, inventory, surroundings)
         folder, keep = places.journals(), places.keep_profiles()
         with resumable(spec.settings.run_id, places):
@@ -123,7 +123,11 @@ def go_on(
 ) -> RunResult:
     """Detect, go on with a run that was cut off, and store what it comes to."""
     with resumable(run_id, places):
-        inventory, surroundings, keep = Detected(), environment(), places.keep_profiles()
+        inventory, surroundings, keep = (
+            LazyInventory(),
+            describe_environment(),
+            places.keep_profiles(),
+        )
         observer = observe(surroundings)
         ended = lifecycle.resume(
             run_id, places.journals(), observer, surroundings, inventory, keep, simulate

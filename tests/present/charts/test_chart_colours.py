@@ -167,8 +167,8 @@ def test_colours_of_plugins(registering):
     assert colour_of("hailo") == "#a0b0c0"
     # A plugin that cannot be imported has a spare one.
     registering(hailo=ModuleNotFoundError("hailo"))
-    assert colour_of("hailo") in common.SPARE
-    assert colour_of("nobody knows it") in common.SPARE
+    assert colour_of("hailo") in common.SPARE_COLOURS
+    assert colour_of("nobody knows it") in common.SPARE_COLOURS
 
 
 @pytest.mark.parametrize(
@@ -176,4 +176,4 @@ def test_colours_of_plugins(registering):
 )
 def test_what_is_no_colour_is_never_drawn(registering, declared):
     registering(hailo=type("HailoDetector", (), {"colour": declared, "detect": None}))
-    assert colour_of("hailo") in common.SPARE
+    assert colour_of("hailo") in common.SPARE_COLOURS

@@ -27,7 +27,7 @@ from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware.browsers import BROWSER_VARIABLE
-from accelbench.hardware.detect import GPU, platform_named
+from accelbench.hardware.detect import GPU, parse_platform
 from accelbench.judge.filters import hardware_words, model_words
 from accelbench.models.data.folder import look
 from accelbench.models.data.labelled import look_labelled
@@ -110,7 +110,7 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
                 "Name platforms, or let one be chosen.",
             )
         return (AUTO,)
-    return tuple(dict.fromkeys(platform_named(name) for name in names))
+    return tuple(dict.fromkeys(parse_platform(name) for name in names))
 
 
 #: The two models that the guide's own runner means by both.

@@ -164,9 +164,9 @@ def start(
     """
     from accelbench.fleet import session
     from accelbench.fleet.ray_cluster import is_loopback
-    from accelbench.hardware.detect import Detected
+    from accelbench.hardware.detect import LazyInventory
 
-    node = session.start(host, port, Detected(), measures=not coordinator)
+    node = session.start(host, port, LazyInventory(), measures=not coordinator)
     print_line(f"A fleet is at {node.address}. Its token is in {node.token_file}.")
     alone = is_loopback(host)
     who = "Another node of this machine" if alone else "Another machine, with a copy of that file,"
@@ -188,9 +188,9 @@ def join(
 ) -> None:
     """Let this machine measure for a fleet, until accelbench fleet stop."""
     from accelbench.fleet import session
-    from accelbench.hardware.detect import Detected
+    from accelbench.hardware.detect import LazyInventory
 
-    node = session.join(address, token_file, host, Detected())
+    node = session.join(address, token_file, host, LazyInventory())
     print_line(f"This machine measures for the fleet at {node.address}.")
     print_line("It leaves with: accelbench fleet stop")
 

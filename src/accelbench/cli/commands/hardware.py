@@ -79,7 +79,7 @@ def hardware(
     """
     from accelbench.cli.arguments.resolved_values import use_browser
     from accelbench.hardware.detect import detect, detect_all
-    from accelbench.hardware.telemetry.energy import meters_of
+    from accelbench.hardware.telemetry.energy import describe_meters
 
     use_browser(browser)
 
@@ -93,7 +93,7 @@ def hardware(
     served, broken = runtimes()
     known = known_calibrations(db)
     found = [one for ones in platforms.values() for one in ones if isinstance(one, Device)]
-    meters = meters_of(found)
+    meters = describe_meters(found)
     if as_json:
         whole = {**document(platforms, served, broken, known), "energy_meters": meters}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
@@ -122,7 +122,7 @@ def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_jso
 def _platforms(typed: Iterable[str]) -> dict[str, None]:
     """The platforms that are asked about; of gpu the one that is here, else why none is."""
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.detect import GPU, GPU_PLATFORMS, gpu_here
+    from accelbench.hardware.detect import GPU, GPU_PLATFORMS, find_gpu
 
     names: dict[str, None] = {}
     for word in typed:
@@ -130,7 +130,7 @@ def _platforms(typed: Iterable[str]) -> dict[str, None]:
             names[word.lower()] = None
             continue
         try:
-            names[gpu_here().partition(":")[0]] = None
+            names[find_gpu().partition(":")[0]] = None
         except SurroundingsError:
             names |= dict.fromkeys(GPU_PLATFORMS)
     return names
@@ -242,14 +242,14 @@ def calibrated(
 
     A device that fails is no reason to leave out the next one; its error ends the command.
     """
-    from accelbench.hardware.environment import environment
+    from accelbench.hardware.environment import describe_environment
     from accelbench.present.terminal.hardware import ProbeProgress
     from accelbench.run.calibrating import calibrate, record
     from accelbench.store.opening import open_store
 
     database = open_store(path)
     database.ensure()
-    surroundings = environment()
+    surroundings = describe_environment()
     errors: list[SurroundingsError] = []
     for device in devices:
         try:

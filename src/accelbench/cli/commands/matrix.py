@@ -23,7 +23,7 @@ from accelbench.core.result_statistics import STEP_COLUMNS
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.unusable_reasons import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.hardware.detect import platforms_named
+from accelbench.hardware.detect import stored_platforms
 from accelbench.judge.attempts import QUESTION
 from accelbench.judge.filters import Filters, by_word, filters_of, marks, where_of, words_of
 from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
@@ -79,7 +79,7 @@ def matrix(
     if page is not None and (form != "table" or output is not None):
         raise UsageError("--page is of the table in a terminal.", "Leave it out: the rest has all.")
     filters = _filters([*(models or []), *named], split_words(family), precision, mode)
-    platforms = (platform for name in split_words(hardware) for platform in platforms_named(name))
+    platforms = (platform for name in split_words(hardware) for platform in stored_platforms(name))
     only = tuple(dict.fromkeys(platforms))
     made, about = _made(filled_if_any(db, filters), filters, machine, only)
     if output is None and form == "table":

@@ -638,9 +638,9 @@ def device_here(platform: str) -> str | None:
 
 def _devices(platform: str) -> list[Device]:
     from accelbench.core.protocols import Device
-    from accelbench.hardware.detect import detect, known
+    from accelbench.hardware.detect import detect, list_platforms
 
-    if platform not in known():
+    if platform not in list_platforms():
         return []
     return [entry for entry in detect(platform) if isinstance(entry, Device)]
 

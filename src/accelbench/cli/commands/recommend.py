@@ -179,12 +179,12 @@ def _names(values: list[str]) -> tuple[str, ...]:
 def _of_gpus(word: str) -> tuple[str, ...]:
     """For gpu the one that is here; where none is, whichever has results."""
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.detect import GPU, gpu_here
+    from accelbench.hardware.detect import GPU, find_gpu
 
     if word.lower() != GPU:
         return (word,)
     try:
-        return (gpu_here(),)
+        return (find_gpu(),)
     except SurroundingsError:
         return ("cuda", "rocm", "mps")
 

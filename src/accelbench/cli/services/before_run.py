@@ -20,7 +20,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, AccelbenchError
 from accelbench.core.formatting import find_similar
 from accelbench.core.safe_text import in_quotes, visible
-from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.hardware.machine import busy_warning, take_snapshot
 from accelbench.present.terminal.terminal import asked_line, complain, print_line
 from accelbench.present.terminal.words import duration, parameters_in_short
 from accelbench.run.conduct.lifecycle import PlannedRun
@@ -42,7 +42,7 @@ def show_plan(asked: AskedRun, places: OutputPlaces, stream: IO[str], as_json: b
     expected = outlook(planned, places.open_database())
     seconds = expected.seconds
     launches = planned.settings.launches
-    busy = busy_warning(snapshot()) if planned.measurements else None
+    busy = busy_warning(take_snapshot()) if planned.measurements else None
     notes = [*planned.plan.notes, *expected.notes, *([busy] if busy else [])]
     if as_json:
         document = {

@@ -20,7 +20,7 @@ from accelbench.fleet.fleet_nodes import FleetInventory, differences
 from accelbench.fleet.fleet_record import last_unfinished
 from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on, units_on
 from accelbench.fleet.session import FleetAddress
-from accelbench.hardware.detect import platforms_named
+from accelbench.hardware.detect import stored_platforms
 from accelbench.judge.process_spread import FEWEST_NODES, CaseSpread, Validation, validated
 from accelbench.models.selection import choose
 from accelbench.present.terminal.terminal import print_line
@@ -142,7 +142,7 @@ def usual_work(
     """Return a request for two small models, or for named ones, with one item and with many."""
     request = Request(
         models=choose(models or MODELS),
-        hardware=tuple(p for name in hardware for p in platforms_named(name)),
+        hardware=tuple(p for name in hardware for p in stored_platforms(name)),
         runtimes=tuple(runtimes),
         batch_sizes=_BATCHES,
     )

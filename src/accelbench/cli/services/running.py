@@ -25,7 +25,7 @@ from accelbench.evidence.launches import launches_of
 from accelbench.exchange import profile_schema
 from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
-from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.hardware.machine import busy_warning, take_snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.present.terminal.terminal import complain, print_line, print_lines
 from accelbench.present.terminal.watch import watch_for
@@ -232,7 +232,7 @@ def new_run(asked: AskedRun, places: OutputPlaces, stream: IO[str], quiet: bool)
             for note in spec.plan.notes:
                 watch.note(note)
             total = spec.measurements
-            busy = busy_warning(snapshot())
+            busy = busy_warning(take_snapshot())
             if busy is not None and total:
                 watch.note(busy)
             expected = outlook(spec, places.open_database(), fit=False)

@@ -13,7 +13,7 @@ from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.processes import keep_signal_stack
 from accelbench.engines.artifacts.quantising import CALIBRATION_BATCHES, calibration, described
 from accelbench.engines.artifacts.recipe import Manifest, Recipe
-from accelbench.hardware.openvino import without_telemetry
+from accelbench.hardware.openvino import disable_telemetry
 
 IR = "model.xml"
 _LONGEST = 400
@@ -42,7 +42,7 @@ def _without_bars() -> Iterator[None]:
 @keep_signal_stack()
 def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write model.xml and model.bin, weights as they are: fp32."""
-    without_telemetry()
+    disable_telemetry()
     import openvino
 
     graph = str(base / manifest.file)
@@ -105,7 +105,7 @@ def refuse_unquantised(model_id: str, operators: Iterable[str]) -> None:
 @keep_signal_stack()
 def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write a model whose products are int8, calibrated with seeded inputs."""
-    without_telemetry()
+    disable_telemetry()
     import logging
 
     import nncf

@@ -14,7 +14,7 @@ from accelbench.core.case import Case
 from accelbench.core.identity import digest, non_default_values, to_plain
 from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import ArtifactFormat
-from accelbench.hardware.environment import packages
+from accelbench.hardware.environment import package_versions
 from accelbench.models.find import snapshot
 
 #: Raised whenever artefacts are made in another way.
@@ -111,14 +111,14 @@ class Recipe:
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002
     """Return the installed packages that decide what a format becomes."""
-    return packages(version, _PACKAGES.get(format) or FileFormat(format).packages)
+    return package_versions(version, _PACKAGES.get(format) or FileFormat(format).packages)
 
 
 @cache
 def all_versions() -> Mapping[str, str]:
     """Return those that decide what any format becomes, or open it."""
     known = (*_PACKAGES.values(), *(kind.packages for kind in FileFormat.all_formats()))
-    return packages(version, sorted({name for names in known for name in names}))
+    return package_versions(version, sorted({name for names in known for name in names}))
 
 
 def _fingerprint(weights: str, model: ModelSpec) -> Any:

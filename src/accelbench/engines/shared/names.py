@@ -54,10 +54,10 @@ def no_such_runtime(word: str, names: Iterable[str], what: str = "runtime") -> U
 
 
 def _offered() -> Collection[str]:
-    from accelbench.hardware.installing import installed
+    from accelbench.hardware.installing import installed_extras
 
     try:
-        return installed().engine_packages
+        return installed_extras().engine_packages
     except SurroundingsError:
         return ()
 

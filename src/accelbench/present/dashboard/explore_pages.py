@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from accelbench.core.formatting import format_value
 from accelbench.core.plugins import HARDWARE, find_entry_points
 from accelbench.core.rows import Row, number
-from accelbench.hardware.common import SPARE, colour_of
+from accelbench.hardware.common import SPARE_COLOURS, colour_of
 from accelbench.present.charts.axes import GROUP_COLOURS, REST_COLOUR, ChartAxis
 from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.palette import on_dark
@@ -377,7 +377,7 @@ class ExplorePages(SitePages):
     def colours(self, _: Request) -> Response:
         """Return the style sheet of the marks' colours."""
         platforms = map(colour_of, find_entry_points(HARDWARE))
-        sheet = style_sheet([*platforms, *SPARE, *GROUP_COLOURS, REST_COLOUR])
+        sheet = style_sheet([*platforms, *SPARE_COLOURS, *GROUP_COLOURS, REST_COLOUR])
         return Response(sheet, media_type="text/css")
 
     def _explored(

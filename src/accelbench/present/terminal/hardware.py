@@ -19,7 +19,7 @@ from accelbench.core.result_statistics import ends_text
 from accelbench.core.vocabulary import MIB
 from accelbench.exchange.titles import title
 from accelbench.hardware.browsers import NOT_ASKED
-from accelbench.hardware.doctor.checks import Examined, well
+from accelbench.hardware.doctor.checks import Examined, is_healthy
 from accelbench.hardware.doctor.world import ILL, Finding, Health
 from accelbench.judge.run_noise import NoiseFloor
 from accelbench.present.document import (
@@ -514,7 +514,7 @@ def doctor_document(findings: Examined) -> Document:
         if (pairs := [(o.name, o.remedy) for o in ones if o.health in healths and o.remedy])
     ]
     counts = ", ".join(f"{sum(o.health is health for o in ones)} {health}" for health in Health)
-    is_well = well(findings)
+    is_well = is_healthy(findings)
     verdict = phrase("hardware.nothing-installed-broken") if is_well else "Something needs mending"
     tone = Tone.GOOD if is_well else Tone.BAD
     return Document("", [*groups, *remedies], verdict=f"{verdict}: {counts}", tone=tone)

@@ -42,7 +42,7 @@ from accelbench.core.run_command import (
 )
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.detect import known
+from accelbench.hardware.detect import list_platforms
 from accelbench.hardware.telemetry.energy import energy_meter
 from accelbench.models.inputs import settle
 from accelbench.recommend.constraints.limits import Limits
@@ -254,7 +254,7 @@ def _hardware(name: str) -> str:
 
 @cache
 def _platforms() -> frozenset[str]:
-    return frozenset(known())
+    return frozenset(list_platforms())
 
 
 def _precision(query: Query, precision: str) -> tuple[str, ...]:

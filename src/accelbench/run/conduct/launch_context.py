@@ -16,7 +16,7 @@ from accelbench.hardware.machine import (
     MachineSnapshot,
     compare,
     noise_warnings,
-    snapshot,
+    take_snapshot,
     threads_of_each,
 )
 from accelbench.run.conduct.artifacts import ArtifactExports
@@ -141,7 +141,7 @@ class Surroundings:
     """Readings of the machine around a case."""
 
     def before(self) -> SurroundingsBefore:
-        return SurroundingsBefore(snapshot(), cpu_seconds())
+        return SurroundingsBefore(take_snapshot(), cpu_seconds())
 
     def after(
         self,
@@ -157,7 +157,7 @@ class Surroundings:
         empty.
         """
         metrics = metrics or {}
-        now = snapshot()
+        now = take_snapshot()
         own = worker_cpu_seconds + cpu_seconds() - before.own_cpu_seconds
         disturbance = compare(before.machine, now, own)
         machine = before.machine

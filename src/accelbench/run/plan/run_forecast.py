@@ -23,9 +23,9 @@ from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.machine import snapshot
+from accelbench.hardware.machine import take_snapshot
 from accelbench.hardware.telemetry import telemetry_for
-from accelbench.hardware.telemetry.energy import energy_meter_of
+from accelbench.hardware.telemetry.energy import combined_meter
 from accelbench.models.cost import (
     UNCOUNTED_OPTIONS,
     flops,
@@ -114,7 +114,7 @@ def cost(case: Case) -> AnalyticCost | None:
 def free(device: Device) -> int | None:
     """Bytes free for a model on a device now; the device's whole memory where use is not told."""
     if device.hardware == "cpu":
-        return snapshot().memory_available
+        return take_snapshot().memory_available
     telemetry = telemetry_for(device)
     used = telemetry.device_memory_used()
     telemetry.close()
@@ -206,7 +206,7 @@ def energy_seconds(groups: Iterable[Iterable[Planned]], settings: RunSettings) -
 
 
 def _has_meter(device: Device) -> bool:
-    meter = energy_meter_of([device])
+    meter = combined_meter([device])
     if isinstance(meter, NotAvailable):
         return False
     meter.close()

@@ -11,7 +11,7 @@ import sys
 from accelbench import __version__
 from accelbench.core.case import PROTOCOL_VERSION
 from accelbench.core.plugins import ENGINES, find_entry_points
-from accelbench.hardware.environment import environment
+from accelbench.hardware.environment import describe_environment
 from accelbench.run.process.wire import WIRE_VERSION
 
 
@@ -22,7 +22,7 @@ def main() -> None:
         "rules": PROTOCOL_VERSION,
         "accelbench": __version__,
         "runtimes": sorted(find_entry_points(ENGINES)),
-        "environment": environment(),
+        "environment": describe_environment(),
     }
     sys.stdout.write(json.dumps(introduction) + "\n")
 

@@ -46,7 +46,7 @@ from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.hardware.common import NotAvailable, is_processor
 from accelbench.hardware.detect import detect
 from accelbench.hardware.hostmemory import PageUse, read_page_use
-from accelbench.hardware.telemetry.energy import energy_meter_of
+from accelbench.hardware.telemetry.energy import combined_meter
 from accelbench.hardware.thread_times import (
     ThreadTimes,
     ThreadUse,
@@ -477,7 +477,7 @@ def measured_energy(
     phase: Callable[[str], None],
 ) -> EnergyReport:
     """Return the energy of a case on an open session, or why there is none."""
-    meter = energy_meter_of(devices)
+    meter = combined_meter(devices)
     if isinstance(meter, NotAvailable):
         return no_energy(meter.reason)
     try:

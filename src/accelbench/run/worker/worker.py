@@ -40,8 +40,8 @@ from accelbench.hardware.hostmemory import (
     HostMemory,
     MemorySampler,
     PageUse,
-    give_back_freed_memory,
     read_page_use,
+    release_freed_memory,
 )
 from accelbench.hardware.thread_times import read_thread_times
 from accelbench.measure.block_validation import refuse_bad_time
@@ -482,7 +482,7 @@ class CaseBench:
         checks, side = self._checks, self._side
         assert checks is not None  # as the session is there
         assert side is not None
-        give_back_freed_memory()
+        release_freed_memory()
 
         def steady_state_over(question: BlockRequest, inputs: Any) -> None:
             side.end_steady_state()
