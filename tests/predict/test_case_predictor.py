@@ -177,7 +177,7 @@ def test_what_rests_on_peaks_and_on_other_platforms():
         replace(m, latency_ms=(m.latency_ms or 0.0) * float(by))
         for m, by in zip(measured, noise, strict=True)
     ]
-    nothing = predictor_of([], {}, "latency").fit().predict(asked)
+    nothing = predictor_of([], {}, "latency", kind="GPU").fit().predict(asked)
     for cases in (measured, scattered):
         found = fit_predictors(cases, traced, "latency").predict(asked)
         assert found.basis == (Basis.PEAKS,)

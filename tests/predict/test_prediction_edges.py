@@ -25,7 +25,7 @@ from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     PRODUCT_TERMS,
-    USUAL_TIME,
+    TIME_TERMS,
     Calibrated,
     TracedCase,
     time_terms,
@@ -106,7 +106,7 @@ def roofline_ms(case: TracedCase) -> float:
 @pytest.mark.parametrize("place", [HERE, CARD])
 def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(place, monkeypatch):
     measured, traced = measured_cases(models=8)
-    tiny = np.exp(np.full(len(USUAL_TIME), -20.0))  # what peaks alone are taken by
+    tiny = np.exp(np.full(len(TIME_TERMS), -20.0))  # what peaks alone are taken by
     monkeypatch.setattr(CasePredictor, "usual", property(lambda _: tiny))
     predictor = base_of_nothing(predictor_of(measured, traced, "latency", CALIBRATED))
     case = made_case(30, place, 64)

@@ -60,12 +60,12 @@ from accelbench.predict.signatures import Floats, Ints
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     USUAL_MEMORY,
-    USUAL_TIME,
     Calibrated,
     TracedCase,
     kernel_sizes,
     memory_terms,
     time_terms,
+    usual_time,
 )
 
 #: A model in an engine, whatever the precision.
@@ -223,6 +223,9 @@ _UNCOUNTED_WIDTH = 2.5
 #: Peaks alone are off by a factor of three either way: half of nine in ten. Memory, of which they
 #: say nothing, by five: 186 cases on a CPU lay within three times in 44 % only.
 _PEAKS_WIDTH = {LATENCY: 1.1, MEMORY: 1.6}
+#: Of GPUs, whose usual factors are known: forty public values of an A100, a V100, a T4 and a TITAN
+#: RTX all lie within.
+_PEAKS_WIDTH_OF_GPUS = 0.8
 #: Each model is left out by itself up to so many cases; of more, models are left out in folds.
 _CASES_ONE_BY_ONE = 400
 _FOLDS = 6
@@ -274,6 +277,7 @@ class CasePredictor:
     """A predictor of one target.
 
     Attributes:
+        kind: the kind of platform of its cases.
         widths: by basis, half of an interval of 90 % as standard deviations.
         widening: what half an interval grows by, for each doubling beyond what was measured.
         unlike: models that are unlike others in a configuration, by how many times.
@@ -291,6 +295,7 @@ class CasePredictor:
     unlike: dict[tuple[str, CaseConfiguration], float] = field(default_factory=dict)
     names: KernelNames = field(default_factory=KernelNames)
     unseen: tuple[Floats, Floats] | None = None
+    kind: str = ""
 
     @property
     def whole(self) -> list[PredictedCase]:
@@ -300,7 +305,13 @@ class CasePredictor:
     @property
     def usual(self) -> Floats:
         """The factors of the terms before anything was measured."""
-        return USUAL_TIME if self.target == LATENCY else USUAL_MEMORY
+        return usual_time(self.kind) if self.target == LATENCY else USUAL_MEMORY
+
+    @property
+    def _peaks_width(self) -> float:
+        if self.target == LATENCY and self.kind == "GPU":
+            return _PEAKS_WIDTH_OF_GPUS
+        return _PEAKS_WIDTH[self.target]
 
     def fit(self, seed: int = 0, begin: Floats | None = None) -> CasePredictor:
         """Learn from the known cases."""
@@ -347,7 +358,7 @@ class CasePredictor:
         # of a CPU took one of an A100 from 63 to 1,214 ms.
         of_peaks = np.array([kind is Basis.PEAKS for kind in basis], dtype=bool)
         log_value = np.where(of_peaks, self._unlearned(features), log_value)
-        half = np.where(of_peaks, _PEAKS_WIDTH[self.target], half)
+        half = np.where(of_peaks, self._peaks_width, half)
         value, low, high, limited = within_limits(log_value, half, self.least(features))
         return CasePredictions(value, low, high, tuple(basis), limited)
 
@@ -410,13 +421,13 @@ class CasePredictor:
                 continue
             terms, values = self.known.terms[rows], self.log_values[rows]
             slower = np.median(values - whole(terms)) if self.target == LATENCY else 0.0
-            rooflines.of[configuration] = fit_sum(terms, values, np.exp(whole.theta + slower))
+            rooflines.of[configuration] = fit_sum(terms, values, np.exp(whole.slower(slower).theta))
         nearest = {place: rooflines.nearest(place) for place in few}
         for configuration, rows in few.items():
             known = nearest[configuration]
             off = self.log_values[rows] - known(self.known.terms[rows])
             slower = np.median(off) * len(rows) / (len(rows) + _OFFSET_CASES)
-            rooflines.of[configuration] = PositiveSum(known.theta + slower)
+            rooflines.of[configuration] = known.slower(slower)
         return rooflines
 
     def _base(self, features: CaseFeatures) -> Floats:
@@ -424,7 +435,8 @@ class CasePredictor:
 
     def _without(self, kept: Ints, variances: Floats) -> CasePredictor:
         """A predictor of some of the known cases, with the variances that all of them chose."""
-        fold = CasePredictor(self.target, self.known.only(kept), self.log_values[kept])
+        known, values = self.known.only(kept), self.log_values[kept]
+        fold = CasePredictor(self.target, known, values, kind=self.kind)
         # That a model is unlike is known of those alone that were measured: a new one is not.
         models = {case.model for case in fold.known.cases}
         fold.unlike = {key: times for key, times in self.unlike.items() if key[0] in models}
@@ -439,7 +451,7 @@ class CasePredictor:
     def _predict(self, features: CaseFeatures) -> tuple[Floats, Floats]:
         base = self._base(features)
         if self.process is None:
-            return base, np.full(len(features), _PEAKS_WIDTH[self.target] / HALF_WIDTH)
+            return base, np.full(len(features), self._peaks_width / HALF_WIDTH)
         mean, variance = self.process(self._inputs(features, learn=False))
         shift, unsure = self._carried(features.cases)
         return base + mean + shift, np.sqrt(variance + unsure)
@@ -569,7 +581,7 @@ class PredictorsByKind:
     def __init__(self, target: str, of: Mapping[str, CasePredictor]) -> None:
         self.target = target
         self.of = dict(of)
-        self._nothing = CasePredictor(target, CaseFeatures.of([], target), np.zeros(0)).fit()
+        self._untrained: dict[str, CasePredictor] = {}
 
     def __len__(self) -> int:
         return sum(len(predictor.known) for predictor in self.of.values())
@@ -586,7 +598,14 @@ class PredictorsByKind:
 
     def predictor(self, configuration: CaseConfiguration) -> CasePredictor:
         """The predictor of a configuration's kind of platform."""
-        return self.of.get(kind_of(configuration), self._nothing)
+        return self._of_kind(kind_of(configuration))
+
+    def _of_kind(self, kind: str) -> CasePredictor:
+        if kind not in self.of and kind not in self._untrained:
+            nothing = CaseFeatures.of([], self.target)
+            self._untrained[kind] = CasePredictor(self.target, nothing, np.zeros(0), kind=kind)
+            self._untrained[kind].fit()
+        return self.of.get(kind) or self._untrained[kind]
 
     def _by_predictor(self, features: CaseFeatures) -> Iterator[tuple[CasePredictor, Ints]]:
         numbers = numbers_of_places(features.cases)
@@ -594,7 +613,7 @@ class PredictorsByKind:
         kinds = {number: kind_of(case.configuration) for number, case in first.items()}
         row_kinds = np.array([kinds[number] for number in numbers])
         for kind in dict.fromkeys(kinds.values()):
-            yield self.of.get(kind, self._nothing), np.flatnonzero(row_kinds == kind)
+            yield self._of_kind(kind), np.flatnonzero(row_kinds == kind)
 
     def predict(self, features: CaseFeatures) -> CasePredictions:
         """Return predictions of cases, each by the predictor of its kind."""
@@ -638,13 +657,14 @@ def predictor_of(
     traced: Mapping[PredictedCase, TracedCase],
     target: str,
     calibrated: Calibrated = NOT_CALIBRATED,
+    kind: str = "",
 ) -> CasePredictor:
     """Return a predictor of a target, with the cases that it is to be fitted to."""
     values = [(entry.case, entry.value(target)) for entry in measured]
     pairs = [(traced[case], value) for case, value in values if case in traced and value]
     logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
     features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)
-    return CasePredictor(target, features, logs)
+    return CasePredictor(target, features, logs, kind=kind)
 
 
 def fit_predictors(
@@ -660,7 +680,9 @@ def fit_predictors(
         if entry.case in traced and entry.value(target):
             by_kind.setdefault(kind_of(entry.case.configuration), []).append(entry)
     of = {
-        kind: predictor_of(entries, traced, target, calibrated).fit(begin=(begin or {}).get(kind))
+        kind: predictor_of(entries, traced, target, calibrated, kind).fit(
+            begin=(begin or {}).get(kind)
+        )
         for kind, entries in by_kind.items()
     }
     return PredictorsByKind(target, of)

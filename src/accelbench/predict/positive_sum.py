@@ -14,12 +14,14 @@ import numpy as np
 
 from accelbench.predict.cases import CaseConfiguration, distance
 from accelbench.predict.signatures import Floats, Ints
-from accelbench.predict.terms import SIZES_OF_TERMS, TIME_TERMS
+from accelbench.predict.terms import SHARPNESS, SIZES_OF_TERMS, TIME_TERMS, longer_of
 
 _SPREAD = 0.8  # of an efficiency beside the usual one, as a logarithm
 _NOISE = 0.35  # what one case is off by for reasons of its own
 #: What a host takes to hand over an operator, and a device to begin one, differs by less.
-_SPREADS = {"dispatch": 0.15, "launches": 0.4}
+_SPREADS = {"dispatch": 0.4, "launches": 0.4}
+#: Whether a term is what a host takes, which tables of large batches tell nothing of.
+OF_THE_HOST = np.array([name == "dispatch" for name in TIME_TERMS])
 _HUBER = 2.0
 #: Neighbouring sizes of a class differ by a factor of e to this, as a standard deviation.
 _NEIGHBOURS = 0.2
@@ -36,12 +38,32 @@ class PositiveSum:
 
     def __call__(self, terms: Floats) -> Floats:
         """Logarithms of the sums, a row of terms each."""
-        return np.asarray(np.log(terms @ np.exp(self.theta) + 1e-12))
+        return np.asarray(np.log(self._total(terms * np.exp(self.theta))[0] + 1e-12))
 
     def shares(self, terms: Floats) -> Floats:
-        """Each term's share of its row's sum."""
+        """Each term's share of its row's sum, by which the sum grows as the term does."""
         parts = terms * np.exp(self.theta)
-        return np.asarray(parts / (parts.sum(axis=1, keepdims=True) + 1e-12))
+        total, weights = self._total(parts)
+        return np.asarray(parts * weights / (total[:, None] + 1e-12))
+
+    def _total(self, parts: Floats) -> tuple[Floats, Floats]:
+        """Return sums of parts, and by how much each grows with a part.
+
+        A device works while its host hands over operators: of the two the slower one counts.
+        """
+        if len(self.theta) != len(TIME_TERMS):
+            return parts.sum(axis=1), np.ones_like(parts)
+        device, host = parts[:, ~OF_THE_HOST].sum(axis=1), parts[:, OF_THE_HOST].sum(axis=1)
+        total = longer_of(device, host)
+        by_device, by_host = (
+            (part / (total + 1e-12)) ** (SHARPNESS - 1) for part in (device, host)
+        )
+        return total, np.where(OF_THE_HOST, by_host[:, None], by_device[:, None])
+
+    def slower(self, by: float) -> PositiveSum:
+        """Return the sum of a device that is slower by this logarithm; its host is not."""
+        of_the_host = OF_THE_HOST if len(self.theta) == len(TIME_TERMS) else False
+        return PositiveSum(self.theta + np.where(of_the_host, 0.0, by))
 
 
 @dataclass
@@ -78,12 +100,19 @@ class ConfigurationSums:
             yield self.nearest(configuration), np.array(places)
 
     def nearest(self, configuration: CaseConfiguration) -> PositiveSum:
-        """The sum of the most similar configuration that has one: terms are at each one's peaks."""
+        """The sum of the most similar configuration that has one: terms are at each one's peaks.
+
+        What the host of another device takes to hand over an operator says nothing of this one's.
+        """
         if not self.of:
             return self.whole
         if configuration in self.of:
             return self.of[configuration]
-        return self.of[min(self.of, key=lambda known: distance(configuration, known))]
+        known = min(self.of, key=lambda known: distance(configuration, known))
+        theta = self.of[known].theta
+        if known.device == configuration.device or len(theta) != len(TIME_TERMS):
+            return self.of[known]
+        return PositiveSum(np.where(OF_THE_HOST, 0.0, theta))
 
 
 @cache

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
 _UNTRACED = "-untraced"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 12
+VERSION = 13
 #: Of more cases of a store as many are drawn evenly: fitting 8,000 takes some ten seconds.
 MOST_CASES = 40_000
 
@@ -352,5 +352,6 @@ def _predictor(entry: Mapping[str, Any], content: Mapping[str, Any]) -> CasePred
         widening=float(entry["widening"]),
         unlike={(model, places[place]): by for model, place, by in entry["unlike"]},
         unseen=(error, standard),
+        kind=entry["kind"],
     )
     return predictor.condition(array("variances"), (array("weights"), array("factor")))

@@ -597,8 +597,7 @@ class Predicting:
             )
         if not self.predictors.stored.cases:
             notes.append(
-                "nothing is measured: figures are from devices' peaks and usual efficiencies, "
-                "and may be off by a factor of three"
+                "nothing is measured: predictions are from devices' peaks and usual efficiencies"
             )
         return notes
 
