@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.judge.arms import judged_pairs
 from accelbench.judge.verdicts import METRICS, Judged
 from keeping import keep, verdict

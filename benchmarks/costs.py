@@ -106,7 +106,8 @@ def entry(spec: ModelSpec) -> dict[str, Any]:
         made["request"] = _first_exact(spec, "request", _request)
     if spec.training is not None:
         made["training"] = {
-            "config": spec.trained.config_digest, **_first_exact(spec, "training", _training)
+            "config": spec.training_variant.config_digest,
+            **_first_exact(spec, "training", _training)
         }  # fmt: skip
     return made
 
@@ -238,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [spec for spec in every_model() if not options.models or spec.id in options.models]
     known = {spec.id for spec in every_model()}
     kept = {name: made for name, made in json.loads(old).items() if name in known}
-    with processes.pool(min(len(wanted), os.cpu_count() or 1)) as pool:
+    with processes.create_pool(min(len(wanted), os.cpu_count() or 1)) as pool:
         text = render({**kept, **dict(pool.map(_entry_of, wanted))})
     if options.write:
         COSTS_FILE.write_text(text, encoding="utf-8")

@@ -30,7 +30,7 @@ from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.pytorch.distributed.session import DistributedSession
-from accelbench.measure.launch_verdicts import abba, paired_interval
+from accelbench.measure.launch_verdicts import abba_order, paired_interval
 from accelbench.models.find import find
 from keeping import HERE, bounded, keep
 
@@ -104,7 +104,7 @@ def launch(strategy: str, options: argparse.Namespace) -> tuple[float, float]:
             theirs.block(WARMUP)
             ours(WARMUP)
             times: dict[str, list[float]] = {"a": [], "b": []}
-            for arm in abba(options.blocks):
+            for arm in abba_order(options.blocks):
                 times[arm].append((theirs.block if arm == "a" else ours)(STEPS))
     finally:
         session.close()

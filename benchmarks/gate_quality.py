@@ -27,7 +27,7 @@ from scipy.stats import mannwhitneyu
 
 from accelbench.judge.arms import judged_pairs
 from accelbench.judge.verdicts import METRICS, Judgement, NoisePrior, judged
-from accelbench.measure.launch_verdicts import Noise, aa_noise, abba, pooled, pooled_noise
+from accelbench.measure.launch_verdicts import Noise, aa_noise, abba_order, pool_noise, pool_runs
 from accelbench.measure.run_to_run_noise import find_gate_noise
 from keeping import HERE, keep, verdict
 
@@ -52,7 +52,7 @@ class Pair:
     def noise(self) -> float:
         """Of launches, within both sides."""
         sides = [[median(one) for one in side] for side in (self.before, self.now)]
-        found = pooled_noise(sides)
+        found = pool_runs(sides)
         return found.value if found else math.inf
 
     def slower(self, share: float) -> Pair:
@@ -67,8 +67,8 @@ Rule = Callable[[Pair], str]
 def gate(pair: Pair) -> str:
     """What `accelbench check` says."""
     sides = [[median(one) for one in side] for side in (pair.before, pair.now)]
-    parts = [pooled_noise(sides), pair.known]
-    noise = pooled([part for part in parts if part is not None])
+    parts = [pool_runs(sides), pair.known]
+    noise = pool_noise([part for part in parts if part is not None])
     if pair.interleaved:
         answer = judged_pairs(METRICS[0], sides[0], sides[1]).answer
     else:
@@ -132,7 +132,7 @@ def own(file: Path, a_side: int, interleaved: bool) -> Iterator[Pair]:
     known = Noise(noise, len(medians) - 1) if noise else None
     for at in range(0, len(medians) - 2 * a_side + 1, 2 * a_side):
         launches = [[m] for m in medians[at : at + 2 * a_side]]
-        arms = abba(a_side) if interleaved else "a" * a_side + "b" * a_side
+        arms = abba_order(a_side) if interleaved else "a" * a_side + "b" * a_side
         sides = {
             arm: [m for m, of in zip(launches, arms, strict=True) if of == arm] for arm in "ab"
         }

@@ -25,7 +25,7 @@ import numpy as np
 from accelbench.judge.arms import judged_pairs
 from accelbench.judge.regressions import judge_set
 from accelbench.judge.verdicts import METRICS, Judged, Judgement, NoisePrior, judged
-from accelbench.measure.launch_verdicts import abba, pooled_noise
+from accelbench.measure.launch_verdicts import abba_order, pool_runs
 from accelbench.measure.run_to_run_noise import find_gate_noise
 from keeping import keep, verdict
 
@@ -116,7 +116,7 @@ def judge_two_runs(
     history = [run_of(rng, draw, between, count) for _ in range(older)]
     before, now = (run_of(rng, draw, between, count) for _ in range(2))
     runs = find_gate_noise([*history, before, now], judged=older + 1)
-    known = NoisePrior(pooled_noise([before, now, *history]), runs)
+    known = NoisePrior(pool_runs([before, now, *history]), runs)
 
     def judge(shift: float) -> Judged:
         return judged(METRICS[0], before, [(1.0 + shift) * one for one in now], known)
@@ -132,7 +132,7 @@ def judge_two_arms(
 ) -> Judgement:
     """Judge launches in turns within one run."""
     launches = run_of(rng, draw, between, 2 * count)
-    arms = abba(count)
+    arms = abba_order(count)
     sides = {arm: [v for v, of in zip(launches, arms, strict=True) if of == arm] for arm in "ab"}
     return judged_pairs(METRICS[0], sides["a"], [one * (1.0 + slower) for one in sides["b"]]).answer
 

@@ -29,7 +29,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.plugins import registered
+from accelbench.core.plugins import find_entry_points
 from accelbench.models.find import every_model
 from accelbench.store.database import Database
 from keeping import HERE, keep
@@ -94,7 +94,7 @@ PARTS = {
 
 def command(part: Part, models: Sequence[str], db: Path, *more: str) -> list[str]:
     """The command line of a part."""
-    present = registered("accelbench.engines")
+    present = find_entry_points("accelbench.engines")
     runtimes = ",".join(r for r in part.runtimes if r in present)
     return [
         sys.executable, "-m", "accelbench", "run", *models,

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.measure.changes import course
+from accelbench.measure.changes import find_changes
 from keeping import keep, verdict
 
 _FEWEST = 12  # points of a series
@@ -46,7 +46,7 @@ Finder = Callable[[Sequence[float]], list[int]]
 
 def ours(values: Sequence[float]) -> list[int]:
     """The steps of `accelbench history`."""
-    return [step.at for step in course(values).steps]
+    return [step.at for step in find_changes(values).steps]
 
 
 def otava() -> Finder | None:

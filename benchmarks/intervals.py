@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from accelbench.measure.launch_verdicts import aa_noise, abba, paired_interval
+from accelbench.measure.launch_verdicts import aa_noise, abba_order, paired_interval
 from accelbench.run.plan import expand
 from keeping import keep, verdict
 
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--renew", type=int, default=40, help="launches of one template")
     asked = parser.parse_args()
-    order = abba(asked.pairs)
+    order = abba_order(asked.pairs)
     covered, widths, medians = [], [], []
     figures: dict[str, list[float]] = {"a": [], "b": []}
     stream = launches(asked.model, asked.batch, asked.comparisons * len(order), asked.renew)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.engines.artifacts.cache import Cache
-from accelbench.hardware.environment import environment
-from accelbench.measure.launch_verdicts import abba, paired_interval
+from accelbench.hardware.environment import describe_environment
+from accelbench.measure.launch_verdicts import abba_order, paired_interval
 
 HERE = Path(__file__).parent
 #: What a median of ours may be of the other's, at the upper end of the interval.
@@ -28,7 +28,7 @@ def interleaved(
 ) -> dict[str, Any]:
     """Run both sides A B B A …; the ratio ours ÷ theirs with its 95 % interval."""
     figures: dict[str, list[float]] = {"a": [], "b": []}
-    for number, arm in enumerate(abba(pairs)):
+    for number, arm in enumerate(abba_order(pairs)):
         figures[arm].append((theirs if arm == "a" else ours)())
         print(f"  {number + 1}/{2 * pairs} {arm}: {figures[arm][-1]:.4f}", flush=True)
     interval = paired_interval(figures["a"], figures["b"])
@@ -85,7 +85,7 @@ def pinned(command: list[str], cpu: int | None) -> list[str]:
 
 def keep(name: str, figures: dict[str, Any]) -> None:
     """Write the figures beside a description of the machine, and print what they come to."""
-    about = environment()
+    about = describe_environment()
     described = {
         key: about.get(key)
         for key in (

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
@@ -82,7 +82,7 @@ def same_process(
     )
     device = Device(hardware, hardware, unit=unit)
     job = Job(case, device, JobSettings(threads=int(THREADS)), artefact=str(folder))
-    session = load(registered(ENGINES)[engine]).open(job)
+    session = load(find_entry_points(ENGINES)[engine]).open(job)
     inputs = session.prepare(case)
     first = session.sample(inputs, 25, Timing.EACH).phase_ns["step"]
     steps = max(5, min(500, int(100e6 / statistics.median(first[-5:]))))

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
@@ -48,7 +48,7 @@ def module_session(name: str) -> tuple[Any, Any]:
     assert word is not None
     case = Case(model_of_code(word), Target("pytorch", "cpu"), "fp32", Shapes(1))
     job = Job(case, Device("cpu", "cpu"), JobSettings(threads=1))
-    session = load(registered(ENGINES)["pytorch"]).open(job)
+    session = load(find_entry_points(ENGINES)["pytorch"]).open(job)
     return session, session.prepare(case)
 
 

@@ -32,7 +32,7 @@ def main() -> None:
     rank, world = dist.get_rank(), dist.get_world_size()
     spec = find(model)
     assert spec.training is not None
-    module = built(spec.trained, 0, "random", False, torch.float32, None).module.train()
+    module = built(spec.training_variant, 0, "random", False, torch.float32, None).module.train()
     arrays = make_inputs(spec, settle(spec, Shapes(int(batch))), 0, Mode.TRAINING)
     rows = int(batch) if strategy == "tp" else int(batch) // world
     first = 0 if strategy == "tp" else rank * rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.facts import part_id
+from accelbench.core.facts import node_run_id
 from accelbench.core.protocols import Device
 from accelbench.fleet.fleet_nodes import (
     ClusterEvent,
@@ -56,7 +56,7 @@ class Calibrating(VirtualCluster):
     def _calibrated(self, unit: int, attempt: int) -> UnitHeard:
         task = self._tasks[unit, attempt]
         name = f"{unit}"
-        run_id = part_id(str(task["fleet"]), name)
+        run_id = node_run_id(str(task["fleet"]), name)
         folder = self._folder / f"{unit}-{attempt}"
         told = {**task, "run_id": run_id}
         calibrate_here(told, folder, CPU, {"machine": name}, lambda text: None)

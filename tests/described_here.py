@@ -17,7 +17,7 @@ def described_here(*modules: str) -> Iterator[None]:
     """Start no process for descriptions that these modules ask for."""
 
     def describe(models: Sequence[Any]) -> list[Any]:
-        answers = [own._answer(own.plain(one)) for one in models]
+        answers = [own._answer(own.to_plain(one)) for one in models]
         return [one if isinstance(one, str) else model_from_json(one) for one in answers]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ from accelbench.store import duck, schema
 from accelbench.store.files import REAL_FILES, Files
 
 _made: dict[tuple[str, ...], bytes] = {}
-build_empty_store = duck.make_beside
+build_empty_store = duck.create_temporary
 
 
 def _copied(path: Path, files: Files) -> Path:
@@ -24,7 +24,7 @@ def _copied(path: Path, files: Files) -> Path:
         made = build_empty_store(path, files)
         _made[kind] = made.read_bytes()
         return made
-    with duck._under_another_name(path, files) as copy:
+    with duck._temporary_name(path, files) as copy:
         copy.write_bytes(_made[kind])
     return copy
 
@@ -32,5 +32,5 @@ def _copied(path: Path, files: Files) -> Path:
 @contextlib.contextmanager
 def copied_empty_stores() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duck, "make_beside", _copied)
+        patch.setattr(duck, "create_temporary", _copied)
         yield

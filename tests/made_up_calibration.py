@@ -9,29 +9,29 @@ from unittest.mock import patch
 
 from accelbench.core.calibration import (
     DeviceCalibration,
-    ProbeFigure,
     ProbeKind,
     ProbeRefusal,
+    ProbeResult,
     ProbeSpec,
 )
 from accelbench.core.protocols import Device
 from accelbench.run import calibrating
 from accelbench.run.calibrating import BUS_FACTORS, collective_specs, figure_of
 from accelbench.store.database import Database
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 PROCESSOR = Device("cpu", "A processor", count=2)
 
 
 def probe_figure(
     value: float, kind: ProbeKind, name: str, precision: str = "fp32", size: int = 1024
-) -> ProbeFigure:
+) -> ProbeResult:
     """A figure of five blocks of ten steps."""
     seconds = value if kind is ProbeKind.LAUNCH else 1.0
     work = 1.0 if kind is ProbeKind.LAUNCH else value
     spec = ProbeSpec(kind, f"probe/{name}", precision, size, work)
     samples = tuple(int(seconds * 1e10) + number for number in range(5))
-    return ProbeFigure(spec, 10, samples, value, value * 0.99, value * 1.02)
+    return ProbeResult(spec, 10, samples, value, value * 0.99, value * 1.02)
 
 
 def made_calibration(
@@ -88,7 +88,7 @@ def calibrated_store(
     machine: Mapping[str, object] | None = None,
 ) -> Database:
     """The database of that path with calibrations in it, made on a machine."""
-    database = store_at(path)
+    database = open_store(path)
     database.ensure()
     for number, calibration in enumerate(several):
         # A run's id sorts by its second; here several are stored in one.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from accelbench.core.case import Case
-from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED, part_id
+from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED, node_run_id
 from accelbench.core.identity import digest
 from accelbench.core.serial import case_from_json
 from accelbench.core.unusable_reasons import THIS_ARM
@@ -268,7 +268,7 @@ class VirtualCluster:
 
 def _said(task: Mapping[str, Any], node: str) -> Iterator[tuple[Case, tuple[bytes, ...]]]:
     """Each measurement of a task, with the journal lines that it leaves."""
-    run_id = part_id(str(task["fleet"]), node)
+    run_id = node_run_id(str(task["fleet"]), node)
     started = {"run_id": run_id, "plan": [], "environment": {"machine": node}, **task["about"]}
     first: tuple[bytes, ...] = (_line(RUN_STARTED, run_id, started),)
     against = task.get("against")

@@ -31,7 +31,7 @@ class BareLoop:
         spec = find(model)
         mode = Mode.TRAINING if training else Mode.INFERENCE
         self.hardware = hardware
-        self.module = build(spec.trained if training else spec, 0).to(hardware)
+        self.module = build(spec.training_variant if training else spec, 0).to(hardware)
         shapes = Shapes(batch, spec.sequence, spec.image)
         arrays = make_inputs(spec, shapes, 0, mode)
         self.inputs = {name: torch.from_numpy(array).to(hardware) for name, array in arrays.items()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpu_day.part import NotHereError, Recorder
 from gpu_day.rows import Row, measured, name_of, recorded
 
-ANEW = "compiled anew"  # begins so in accelbench's own warning
+ANEW = "compiled again"  # begins so in accelbench's own warning
 
 
 def compiling(at: Recorder) -> None:

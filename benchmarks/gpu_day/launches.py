@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from accelbench.engines.scripted import SCRIPT_VARIABLE
-from accelbench.measure.launch_verdicts import aa_noise, abba, paired_interval
+from accelbench.measure.launch_verdicts import aa_noise, abba_order, paired_interval
 from gpu_day.part import Recorder
 from gpu_day.rows import measured
 
@@ -61,7 +61,7 @@ def covering(at: Recorder, groups: Sequence[Sequence[float]]) -> None:
     covered = []
     for group in groups:
         sides: dict[str, list[float]] = {"a": [], "b": []}
-        for arm, median in zip(abba(PAIRS), group, strict=True):
+        for arm, median in zip(abba_order(PAIRS), group, strict=True):
             sides[arm].append(median)
         found = paired_interval(sides["a"], sides["b"], LEVEL)
         assert found is not None

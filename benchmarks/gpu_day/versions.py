@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from accelbench.hardware.environment import environment
+from accelbench.hardware.environment import describe_environment
 from gpu_day.part import Recorder
 
 PYTHONS = ("3.11", "3.12")
@@ -13,7 +13,7 @@ PYTHONS = ("3.11", "3.12")
 def versions(at: Recorder) -> None:
     import torch
 
-    about = environment()
+    about = describe_environment()
     for name in ("os_release", "kernel", "python", "cpu", "cpus_logical", "effective_cpus",
                  "memory_total", "limits", "governor", "virtualisation", "packages", "variables",
                  "git"):  # fmt: skip

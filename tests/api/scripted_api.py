@@ -45,7 +45,7 @@ class Machine:
             for name in ("cpu", "cuda", "rocm", "mps", "tpu")
         }
         found |= {one.hardware: [one] for one in devices}
-        self.patch.setattr(execute, "Detected", lambda: found)
+        self.patch.setattr(execute, "LazyInventory", lambda: found)
 
 
 def _scripted() -> Runtime:
@@ -68,7 +68,7 @@ def scripted_machine(folder: Path) -> Iterator[Machine]:
         # What else happens on the machine must not decide whether batch 128 is tried.
         patch.setattr(run_forecast, "memory", lambda case: None)
         git = {"git": {"commit": COMMIT, "branch": "b"}}
-        patch.setattr(execute, "environment", lambda: git)
+        patch.setattr(execute, "describe_environment", lambda: git)
         machine = Machine(folder, patch)
         machine.script()
         machine.has(CPU)

@@ -19,7 +19,7 @@ from accelbench.api.result import Result
 from accelbench.core.errors import UsageError
 from accelbench.models.code_models import loading
 from accelbench.models.code_models.models import described
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 
 def product(x: Any, y: Any) -> Any:
@@ -88,7 +88,7 @@ def test_a_run_has_the_label_that_it_is_given(tmp_path):
         batch_sizes="given",
     )  # fmt: skip
     assert made.ok, str(made)
-    _, rows = store_at(str(db)).query("SELECT run_id, label FROM benchmark_runs")
+    _, rows = open_store(str(db)).query("SELECT run_id, label FROM benchmark_runs")
     assert rows == [(made.run_id, "main")]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.store.journal import Journal
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 MACHINE = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 2**34}
 
@@ -21,7 +21,7 @@ def store(
     **environment: Any,
 ) -> None:
     """Results of one run in the journals of a database, as a measurement leaves them."""
-    database = store_at(path)
+    database = open_store(path)
     database.ensure()
     with Journal.create(database.journals, run) as journal:
         body = {"started_at": "2026-01-01T00:00:00Z", "environment": MACHINE | environment}

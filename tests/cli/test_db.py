@@ -17,7 +17,7 @@ from stored_rows import store
 from accelbench.cli.commands import db
 from accelbench.core.facts import RESULT, Fact
 from accelbench.store.database import Database
-from accelbench.store.files import ReadOnlyPlaceError
+from accelbench.store.files import NotWritableError
 from accelbench.store.journal import Journal
 
 
@@ -89,7 +89,7 @@ def test_status_lists_what_was_not_stored(tmp_path, shell):
     measured(path, count=7, sample_count=3)
     for _ in range(2):  # said when it came, and kept
         _, out, _ = shell("status", "--db", path)
-        assert "result r-4 of run r: it has 2 samples where it says 3" in " ".join(out.split())
+        assert "result r-4 of run r: it has 2 samples, and 3 are recorded" in " ".join(out.split())
         assert "r-5" not in out
         assert "and 2 more; --json has all" in out
     assert len(shell.json("status", "--db", path)["refused"]) == 7
@@ -150,7 +150,7 @@ def test_damage_in_a_journal_is_said(tmp_path, shell):
     for _ in range(2):
         code, out, err = shell("status", "--db", database.path)
         assert code == 0
-        assert "does not check out any more in line(s) 2" in err
+        assert "the checksum of line(s) 2 is wrong" in err
         assert "r.jsonl, line(s) 2" in out
 
 
@@ -159,7 +159,7 @@ def test_where_nothing_can_be_written_reading_goes_on(tmp_path, shell, monkeypat
     measured(path).fill()
 
     def refuse(_: Database) -> None:
-        raise ReadOnlyPlaceError(f"{path} cannot be written.")
+        raise NotWritableError(f"{path} cannot be written.")
 
     monkeypatch.setattr(db.Database, "fill", refuse)
     code, out, err = shell("sql", "SELECT count(*) AS n FROM benchmark_results", "--db", path)

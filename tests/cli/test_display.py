@@ -20,7 +20,7 @@ from rich.text import Text
 from accelbench.cli.arguments import resolved_values
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import step_ms
-from accelbench.core.nouns import figure
+from accelbench.core.formatting import format_value
 from accelbench.core.protocols import Absent, Device
 from accelbench.models.selection import choose
 from accelbench.present.terminal.console import console, in_whole_figures
@@ -62,7 +62,7 @@ ROW: dict[str, Any] = {
     ],
 )
 def test_figures(value, shown):
-    assert figure(value) == shown
+    assert format_value(value) == shown
 
 
 @pytest.mark.parametrize(

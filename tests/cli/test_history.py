@@ -14,7 +14,7 @@ from stored_rows import store
 
 from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 from accelbench.judge.verdicts import METRICS
-from accelbench.measure.launch_verdicts import interval_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of
 from accelbench.present.terminal.history import spark
 from accelbench.store.database import Database
 
@@ -385,7 +385,7 @@ def test_the_newest_level_stands_below_the_line_with_its_interval(tmp_path, hist
     # The newest point stands alone, and what was before the step is another level.
     runs = [8.0 * 1.1 * WOBBLE[day % len(WOBBLE)] for day in range(8, 13)]
     assert (level["runs"], level["since"][:10]) == (5, "2026-03-09")
-    assert level["value"] == pytest.approx(typical(runs))
+    assert level["value"] == pytest.approx(geometric_mean(runs))
     assert (level["low"], level["high"]) == pytest.approx(interval_of(runs))
     _, out, _ = history()
     lines = [line.strip() for line in out.splitlines()]

@@ -4,11 +4,11 @@ import pytest
 
 from accelbench.cli.arguments.shared_options import joined
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import LARGEST, numbers, seconds, words
+from accelbench.core.formatting import LARGEST, parse_duration, parse_integers, split_words
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.shared.names import known_runtimes
-from accelbench.hardware.detect import known
+from accelbench.hardware.detect import list_platforms
 from accelbench.judge.baselines import ALLOWED
 from accelbench.models.selection import is_model_word
 
@@ -50,16 +50,25 @@ def test_a_model_ends_the_list_before_it(typed, meant):
 
 
 def test_values_of_lists():
-    values = {*known(), *known_runtimes(), *PRECISIONS, *Mode, *ALLOWED, "gpu", "all", "both"}
+    values = {
+        *list_platforms(),
+        *known_runtimes(),
+        *PRECISIONS,
+        *Mode,
+        *ALLOWED,
+        "gpu",
+        "all",
+        "both",
+    }
     assert [value for value in sorted(values) if is_model_word(value)] == []
-    assert words(["b, a", "a,,c", " "]) == ("b", "a", "c")
-    assert words(None) == ()
+    assert split_words(["b, a", "a,,c", " "]) == ("b", "a", "c")
+    assert split_words(None) == ()
     # Numbers are whole and within bounds.
-    assert numbers(["1,8", "32"], "--x") == (1, 8, 32)
-    assert numbers([str(LARGEST)], "--x") == (LARGEST,)
+    assert parse_integers(["1,8", "32"], "--x") == (1, 8, 32)
+    assert parse_integers([str(LARGEST)], "--x") == (LARGEST,)
     for wrong in ("0", "-1", str(LARGEST + 1), "1.5", "one", "1e3", "0x10"):
         with pytest.raises(UsageError, match="--x takes"):
-            numbers([wrong], "--x")
+            parse_integers([wrong], "--x")
 
 
 @pytest.mark.parametrize(
@@ -67,10 +76,10 @@ def test_values_of_lists():
     [("90", 90.0), ("90s", 90.0), ("10m", 600.0), ("1.5h", 5400.0), ("2M", 120.0), (None, None)],
 )
 def test_durations(text, value):
-    assert seconds(text, "--x") == value
+    assert parse_duration(text, "--x") == value
 
 
 @pytest.mark.parametrize("text", ["", "s", "0", "-1", "10ms", "nan", "inf", "1e999", "ten"])
 def test_durations_that_are_none_are_refused(text):
     with pytest.raises(UsageError, match="--x takes a duration"):
-        seconds(text, "--x")
+        parse_duration(text, "--x")

@@ -194,13 +194,13 @@ def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(tmp_path, she
     from accelbench.judge import machine_matrix
 
     absent = {name: [Absent(name, f"no {name} driver", "x")] for name in HARDWARE}
-    monkeypatch.setattr(machine_matrix, "environment", lambda: LAB)
-    monkeypatch.setattr(machine_matrix, "Detected", lambda: absent)
+    monkeypatch.setattr(machine_matrix, "describe_environment", lambda: LAB)
+    monkeypatch.setattr(machine_matrix, "LazyInventory", lambda: absent)
     found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
     assert cells(found)["rocm"]["reason"] == "not here: no rocm driver"
     assert "it said hardware_absent" in cells(found)["cuda"]["reason"]
     assert cells(found, "resnet-tiny")["cuda"]["reason"] == "not here: no cuda driver"
-    monkeypatch.setattr(machine_matrix, "environment", lambda: ATTIC)
+    monkeypatch.setattr(machine_matrix, "describe_environment", lambda: ATTIC)
     assert cells(shell.json("--db", tmp_path / "s.duckdb"))["rocm"]["reason_token"] == (
         "never_measured"
     )

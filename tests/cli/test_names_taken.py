@@ -12,11 +12,11 @@ from accelbench.api.enhanced import BenchmarkRequest
 from accelbench.cli.arguments import resolved_values
 from accelbench.cli.commands import recommend
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.nouns import meant
+from accelbench.core.formatting import suggest
 from accelbench.core.protocols import Absent, Device
 from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware import detect as names
-from accelbench.hardware.detect import gpu_here, platform_named
+from accelbench.hardware.detect import find_gpu, parse_platform
 from accelbench.judge.filters import filters_of
 from accelbench.run.plan.expand import installed_runtimes
 
@@ -33,8 +33,8 @@ def having(*platforms: str, unit: str = "") -> Found:
 
 
 def test_a_slip_is_answered_with_names_like_it_and_else_with_all():
-    assert meant("Cudda", ["cpu", "cuda"]) == "Did you mean cuda or cpu?"
-    assert meant("toaster", ["cpu", "cuda"]) == "Known: cpu, cuda."
+    assert suggest("Cudda", ["cpu", "cuda"]) == "Did you mean cuda or cpu?"
+    assert suggest("toaster", ["cpu", "cuda"]) == "Known: cpu, cuda."
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_slips_on_the_command_line(monkeypatch, capsys, words, said):
     ],
 )
 def test_gpu_is_the_one_that_is_here(there, platform):
-    assert gpu_here(having(*there)) == platform
-    assert platform_named("GPU:1", having(*there)) == f"{platform}:1"
+    assert find_gpu(having(*there)) == platform
+    assert parse_platform("GPU:1", having(*there)) == f"{platform}:1"
 
 
 def test_names_of_gpus():
     # Intels gpu is a device of openvino.
-    assert platform_named("gpu", having("openvino", unit="gpu")) == "openvino:gpu"
+    assert parse_platform("gpu", having("openvino", unit="gpu")) == "openvino:gpu"
     with pytest.raises(SurroundingsError):
-        gpu_here(having("openvino", unit="cpu"))
+        find_gpu(having("openvino", unit="cpu"))
     with pytest.raises(SurroundingsError, match=r"No GPU is here\. cuda: no cuda driver; rocm: "):
-        gpu_here(having())
+        find_gpu(having())
     assert filters_of(hardware=["gpu"])["hardware"] == ("cuda", "rocm", "mps", "directml")
 
 
@@ -83,7 +83,7 @@ def test_names_of_gpus():
     ("there", "chosen"), [(("rocm",), ("rocm", "cpu")), ((), ("cuda", "rocm", "mps", "cpu"))]
 )
 def test_what_is_chosen_among_is_the_gpu_here_else_any_with_results(monkeypatch, there, chosen):
-    monkeypatch.setattr(names, "gpu_here", lambda: gpu_here(having(*there)))
+    monkeypatch.setattr(names, "find_gpu", lambda: find_gpu(having(*there)))
     assert recommend._names(["gpu,cpu"]) == chosen
 
 

@@ -15,7 +15,7 @@ import yaml
 from shells import SCRIPTED, Command
 
 from accelbench.cli.arguments.run_spec_options import reference_page
-from accelbench.core.axes import AXES, numbered
+from accelbench.core.axes import AXES, numeric_axes
 from accelbench.core.facts import RUN_STARTED
 from accelbench.core.run_options import PlanSection, RunSettings, plan_fields, run_fields
 from accelbench.exchange.plan_document import plan_schema
@@ -128,7 +128,7 @@ EVERY = {
     "pure": "--mode training --precision bf16 --pure", "compile": "--compile",
     "option": "--option onnxruntime.optimization=basic --framework onnxruntime",
     "threads": "--threads 3",
-    **{axis.asked: f"{axis.option} {'nodes=' * axis.text}16,32" for axis in AXES},
+    **{axis.option_key: f"{axis.option} {'nodes=' * axis.text}16,32" for axis in AXES},
 }  # fmt: skip
 
 
@@ -277,7 +277,7 @@ HOSTILE = {
     "no YAML": ("models: [", "plan.yaml, line 2"),
     "a matrix of millions": (
         "models: bert-tiny\nmatrix:\n"
-        + "".join(f"  {axis.asked}: {list(range(1, 16))}\n" for axis in numbered()),
+        + "".join(f"  {axis.option_key}: {list(range(1, 16))}\n" for axis in numeric_axes()),
         "has 11,390,625 combinations (1 models × 15",
     ),
     "entries of millions": (

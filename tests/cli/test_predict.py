@@ -16,7 +16,7 @@ from stored_rows import store
 
 from accelbench.cli.commands import predict as predicting
 from accelbench.cli.commands.run import app as run_app
-from accelbench.core.nouns import digits
+from accelbench.core.formatting import format_digits
 from accelbench.core.protocols import Device
 from accelbench.predict import graph_file_models, traces
 from accelbench.store.database import Database
@@ -173,7 +173,7 @@ def test_a_picture_of_an_evaluation_says_its_scores(predict):
     scores = predict.json("--evaluate", "--plot", "e.svg")
     drawn = Path("e.svg").read_text(encoding="utf-8")
     assert "12 cases" in drawn
-    assert f"{digits(scores['latency']['mdape'])} %" in drawn
+    assert f"{format_digits(scores['latency']['mdape'])} %" in drawn
 
 
 @pytest.mark.parametrize("words", [("--anchors", "3"), ("--target", "memory")])

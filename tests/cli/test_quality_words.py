@@ -2,7 +2,7 @@
 
 import io
 
-from accelbench.core.unusable_reasons import QUALITY_SAID
+from accelbench.core.unusable_reasons import QUALITY_TEXTS
 from accelbench.core.vocabulary import Quality
 from accelbench.present.terminal.summary import print_summary
 
@@ -13,12 +13,12 @@ ROW = {
 
 
 def test_qualities():
-    assert set(QUALITY_SAID) == set(Quality)
+    assert set(QUALITY_TEXTS) == set(Quality)
     # A summary says what fixed is where a figure is fixed.
     said = {}
     for quality in (Quality.FIXED, Quality.CONVERGED):
         stream = io.StringIO()
         print_summary([{**ROW, "quality": str(quality)}] * 2, stream)
         said[quality] = " ".join(stream.getvalue().split())
-    assert said[Quality.FIXED].count("fixed: as many samples as were asked for") == 1
-    assert "as were asked for" not in said[Quality.CONVERGED]
+    assert said[Quality.FIXED].count("fixed: the requested number of samples") == 1
+    assert "the requested number" not in said[Quality.CONVERGED]

@@ -30,7 +30,7 @@ HERE = {
 @pytest.fixture
 def planned(planned: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have been measured on the devices of `HERE`."""
-    monkeypatch.setattr(execute, "Detected", lambda: HERE)
+    monkeypatch.setattr(execute, "LazyInventory", lambda: HERE)
     return planned
 
 

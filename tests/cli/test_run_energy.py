@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from accelbench.hardware.telemetry.rapl import POWERCAP_VARIABLE
-from accelbench.measure.energy import ENERGY_FIGURES
+from accelbench.measure.energy import ENERGY_COLUMN_NAMES
 
 WATTS = {"intel-rapl:0": 40, "intel-rapl:0:0": 10}
 #: Full within the windows, as real ones are within minutes.
@@ -88,7 +88,7 @@ def test_energy_of_a_real_run_is_what_the_counters_say(measured):
     assert row["energy_per_item_joules"] == pytest.approx(row["energy_joules"] / 2)
     low, high = row["energy_ci_low_joules"], row["energy_ci_high_joules"]
     assert low <= row["energy_joules"] <= high
-    assert not set(row["nulls"]) & set(ENERGY_FIGURES)
+    assert not set(row["nulls"]) & set(ENERGY_COLUMN_NAMES)
 
 
 def test_what_reads_results_has_it(measured):

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from shells import Command
 
-from accelbench.core.nouns import reference_words
+from accelbench.core.formatting import describe_references
 
 Shape = Sequence[int | str]
 
@@ -311,7 +311,7 @@ def test_what_is_held_against_a_converted_graph_is_verified_and_says_so(run):
     assert rows["openvino"]["verification"] == "ok", rows["openvino"]
     details = rows["openvino"]["evidence"]["details"]
     assert details["held_against"] == "the graph, converted to opset 7 by onnx"
-    assert "converted to opset 7" in reference_words([rows["openvino"]])
+    assert "converted to opset 7" in describe_references([rows["openvino"]])
     assert rows["onnxruntime"]["reason"] == "operator"
     assert "--option onnxruntime.opset=converted" in rows["onnxruntime"]["advice"]
     asked = ("--framework", "onnxruntime", "--option", "onnxruntime.opset=converted")

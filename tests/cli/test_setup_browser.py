@@ -64,7 +64,7 @@ class Machine:
         path.write_bytes(self._archives[package.name])
         return path
 
-    def named_in_vain(self) -> str:
+    def explain_missing(self) -> str:
         """Nobody names one, unless a test takes the real look for programs."""
         return ""
 

@@ -27,11 +27,11 @@ from accelbench.hardware.installing import (
     Environment,
     ExtraRequirement,
     as_arguments,
-    chosen,
     extras_of,
-    installed,
-    lacking,
+    find_missing,
+    installed_extras,
     refuse_clashes,
+    requirements_of,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -70,15 +70,15 @@ def test_extras():
     assert [one.text for one in OURS.wanted["onnx"]] == ["onnx<2,>=1.18", "onnxruntime<2,>=1.22"]
     (ray,) = OURS.wanted["fleet"]
     assert ray.text == 'ray[default]>=2.50; sys_platform != "win32"'
-    assert OURS.bounds_beside(OURS.wanted["onnx"]) == ("numpy<3,>=2.0", "amdsmi>=6.3")
+    assert OURS.other_bounds(OURS.wanted["onnx"]) == ("numpy<3,>=2.0", "amdsmi>=6.3")
     asked = [line for line in requires("accelbench") or () if line.startswith("accelbench")]
     assert [line for line in asked if not line.startswith("accelbench-")] == []
     # What is here is not installed again.
-    onnx = chosen(OURS, ["onnx", "onnx"])
-    needed, said = lacking(onnx, of(onnx="1.17", onnxruntime="1.23"))
+    onnx = requirements_of(OURS, ["onnx", "onnx"])
+    needed, said = find_missing(onnx, of(onnx="1.17", onnxruntime="1.23"))
     assert ([one.about.name for one in needed], said) == (["onnx"], ())
     # The plain build would overwrite the one for other hardware.
-    needed, said = lacking(onnx, of(onnx="1.19", onnxruntime_gpu="1.23"))
+    needed, said = find_missing(onnx, of(onnx="1.19", onnxruntime_gpu="1.23"))
     assert (needed, said) == ((), ("onnxruntime-gpu is here, in the place of onnxruntime.",))
 
 
@@ -87,7 +87,7 @@ def test_extras():
     [("onnx", "onnx"), ("ONNX", "onnx"), ("ort", "onnx"), ("onnxruntime", "onnx")],
 )
 def test_an_engine_names_the_extra_that_brings_it(word, extra):
-    assert OURS.meant(word) == extra
+    assert OURS.resolve_extra(word) == extra
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_an_engine_names_the_extra_that_brings_it(word, extra):
 )
 def test_another_word_is_refused_with_names_like_it(word, said):
     with pytest.raises(UsageError) as refused:
-        OURS.meant(word)
+        OURS.resolve_extra(word)
     assert said in str(refused.value)
     assert "dev" not in str(refused.value)
 
@@ -104,7 +104,7 @@ def test_another_word_is_refused_with_names_like_it(word, said):
     ("names", "there"), [(["rocm"], of(ray="2.5")), (["rocm", "fleet"], of()), (["rocm"], of())]
 )
 def test_packages_that_do_not_get_along_are_refused(names, there):
-    needed, _ = lacking(chosen(OURS, names), there)
+    needed, _ = find_missing(requirements_of(OURS, names), there)
     if names == ["rocm"] and there("ray") is None:
         refuse_clashes(needed, there)
         return
@@ -186,7 +186,7 @@ def test_without_a_checkout_it_comes_by_name(monkeypatch, source):
 
 
 def test_engines_that_are_not_here():
-    needs = [one.about.name for one in installed().wanted["ncnn"]]
+    needs = [one.about.name for one in installed_extras().wanted["ncnn"]]
     assert needs == ["accelbench-ncnn", "ncnn"]
     # An engine that is not here is told how to come.
     error = no_such_runtime("executorch", ())

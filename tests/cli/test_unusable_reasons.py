@@ -6,7 +6,7 @@ import pytest
 from stored_rows import store
 
 from accelbench.cli.commands import compare, matrix
-from accelbench.core.errors import EXIT_CANNOT_TELL
+from accelbench.core.errors import EXIT_INCONCLUSIVE
 from accelbench.core.unusable_reasons import (
     REASON_COLUMNS,
     REASON_TEXTS,
@@ -40,7 +40,7 @@ def test_compare_names_the_reason(tmp_path, command, cause, reason):
     gpu = {"hardware": "cuda", "device_name": "A GPU", "latency_mean_ms": 2.0}
     store(tmp_path / DB, {}, {**gpu, "quality": "unusable", **cause})
     code, out, _ = command("compare")("--json")
-    assert code == EXIT_CANNOT_TELL
+    assert code == EXIT_INCONCLUSIVE
     found = json.loads(out)
     assert [line["refused"] for line in found["comparisons"] if line["refused"]] == [
         f"unusable: {reason}"

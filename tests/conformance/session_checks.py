@@ -18,10 +18,10 @@ from unproven import reports_no_types
 from accelbench.core.abilities import LastStepOutputs, RemoteOutputs, Reusable, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.profile import Profiling
 from accelbench.core.protocols import DeviceMemory, Evidence, Importing, Session
-from accelbench.core.vocabulary import Mode, PrecisionWord, Timing
+from accelbench.core.vocabulary import Mode, PrecisionVerdict, Timing
 from accelbench.engines.scripted import ScriptedSession
 from accelbench.engines.shared.sketches import MOST_VALUES, outputs_digest, sketch
 from accelbench.measure.block_validation import refuse_bad_block
@@ -137,7 +137,7 @@ class SessionChecks:
         (one_digest, one), (other_digest, other), (again_digest, again) = found
         assert one_digest == again_digest
         # A file's weights are its own: a seed draws what it is fed with alone.
-        assert (other_digest == one_digest) is case.model.is_own
+        assert (other_digest == one_digest) is case.model.is_user_model
         assert one.keys() == again.keys() == other.keys()
         assert all(np.array_equal(one[name], again[name]) for name in one)
         assert not all(np.array_equal(one[name], other[name]) for name in one)
@@ -261,7 +261,7 @@ class SessionChecks:
         assert all(one.kind and one.where and one.total_ms > 0 for one in found.operators)
         # Of one thread no more than the whole; XLA's operations may run side by side.
         at_once = os.cpu_count() or 1 if subject.card.endswith("JaxRuntime") else 1
-        assert 0 < found.explained <= at_once
+        assert 0 < found.explained_share <= at_once
         assert [p.name for p in tmp_path.glob("trace.*")] == [found.trace][: bool(found.trace)]
         assert (block.compilations, block.compile_ns) == (0, 0)
         if subject.mode is not Mode.TRAINING:  # where steps change the weights
@@ -305,9 +305,9 @@ class SessionChecks:
             inputs = session.prepare(case)
             session.sample(inputs, 1, Timing.EACH)
             session.inspect(inputs)
-            report = plain(session.evidence())
+            report = to_plain(session.evidence())
         found = prove_precision(case, report, Verdict(NOT_DONE, "nothing is compared"))
-        assert (found.word is PrecisionWord.PROVEN) != reports_no_types(subject)
+        assert (found.word is PrecisionVerdict.PROVEN) != reports_no_types(subject)
 
     def test_closing_frees_the_model_and_may_be_done_twice(self, subject, opener):
         session, case = opener.given_up()

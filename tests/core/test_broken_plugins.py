@@ -12,7 +12,7 @@ import pytest
 from accelbench.core import plugins
 from accelbench.core.errors import EXIT_ENVIRONMENT
 from accelbench.core.plugins import ENGINES, HARDWARE, PluginError, load_all
-from accelbench.hardware.detect import Detected, detect, is_broken
+from accelbench.hardware.detect import LazyInventory, detect, is_broken
 from accelbench.run.plan.expand import installed_runtimes, plan_for
 from accelbench.run.plan.request import Request
 
@@ -94,7 +94,7 @@ def test_a_detector_that_fails_when_asked_is_broken(body, install, caplog, monke
     (answer,) = detect("failing")
     assert is_broken(answer)
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
-    assert Detected()["failing"] == [answer]
+    assert LazyInventory()["failing"] == [answer]
     assert [record for record in caplog.records if record.levelname == "WARNING"]
 
 

@@ -6,13 +6,13 @@ import sys
 import psutil
 import pytest
 
-from accelbench.core.processes import NoAnswerError, answers_of, limited_to
+from accelbench.core.processes import NoAnswerError, limit_seconds, request_answers
 
 LEAVES = """
 import subprocess, sys
-from accelbench.core.processes import tell
+from accelbench.core.processes import send_answer
 left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-tell({"left": left.pid})
+send_answer({"left": left.pid})
 """
 TELLS = """
 import os
@@ -30,15 +30,15 @@ def module(tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
 def test_what_a_module_has_left_running_is_not_waited_for_and_killed(module):
     module.write_text(LEAVES)
-    (answer,) = answers_of("module_asked", [], 30, "Looking at it")
+    (answer,) = request_answers("module_asked", [], 30, "Looking at it")
     assert is_gone(answer["left"])
 
 
 @pytest.mark.parametrize("what", ["{nope", "3", "true"])
 def test_what_only_looks_like_an_answer_is_none(module, what):
     module.write_text(TELLS.replace("WHAT", what))
-    with pytest.raises(NoAnswerError, match="Looking at it gave an answer that is none"):
-        answers_of("module_asked", [], 30, "Looking at it")
+    with pytest.raises(NoAnswerError, match="invalid answer"):
+        request_answers("module_asked", [], 30, "Looking at it")
 
 
 HANGS = """
@@ -63,8 +63,8 @@ def is_gone(pid):
 def test_a_limit_ends_a_module_that_hangs_and_what_it_has_started(module):
     started = module.with_name("pid")
     module.write_text(HANGS.replace("FILE", str(started)))
-    with limited_to(6.0), pytest.raises(NoAnswerError) as ended:
-        answers_of("module_asked", [], 300, "Looking at it")
+    with limit_seconds(6.0), pytest.raises(NoAnswerError) as ended:
+        request_answers("module_asked", [], 300, "Looking at it")
     assert "6 s" in str(ended.value)
     assert "--timeout" in ended.value.advice
     assert is_gone(int(started.read_text()))
@@ -75,7 +75,7 @@ def test_a_limit_may_be_longer_and_ends_with_its_command(module):
         "import time; time.sleep(1); "
         + TELLS.strip().replace("WHAT", "[]").replace("import os\n", "import os; ")
     )
-    with limited_to(60.0):
-        assert answers_of("module_asked", [], 0.01, "Looking at it") == [[]]
+    with limit_seconds(60.0):
+        assert request_answers("module_asked", [], 0.01, "Looking at it") == [[]]
     with pytest.raises(NoAnswerError):
-        answers_of("module_asked", [], 0.01, "Looking at it")
+        request_answers("module_asked", [], 0.01, "Looking at it")

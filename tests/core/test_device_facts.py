@@ -12,10 +12,10 @@ import pytest
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import (
     DeviceFacts,
-    devices_named,
     devices_on,
     documented_peak,
     facts_of,
+    find_devices,
     kind_of,
     known_devices,
     match_device,
@@ -128,7 +128,7 @@ def test_another_device_is_unknown_not_guessed(name):
     ],
 )
 def test_a_person_may_shorten_a_name_and_gets_every_candidate(word, platform, shorts):
-    assert [facts.short for facts in devices_named(word, platform)] == shorts
+    assert [facts.short for facts in find_devices(word, platform)] == shorts
 
 
 def test_a_platform_tells_units_of_one_name_from_each_other():
@@ -145,7 +145,7 @@ def test_every_device_is_whole_and_found_by_its_names(one):
     assert len(one.source) > 10
     for platform in one.platforms:
         assert facts_of(one.name, platform) is one
-        assert devices_named(one.name, platform) == devices_named(one.short, platform) == [one]
+        assert find_devices(one.name, platform) == find_devices(one.short, platform) == [one]
     assert not match_device(one.name, one.platforms[0]).is_assumed
     assert kind_of(one.platforms[0], one.name) == one.kind
 
@@ -160,9 +160,9 @@ def test_every_rate_is_of_the_order_of_its_unit(one):
     assert one.memory_gib is None or 4 <= one.memory_gib <= 288
     if one.bandwidth and one.kind not in ("board", "desktop CPU", "server CPU"):
         assert 10 < max(rates) * 1e3 / one.bandwidth < 2000  # operations a byte
-    assert one.highest >= one.peak("fp16")
+    assert one.highest_rate >= one.peak("fp16")
     if one.sustained:
-        assert one.sustained < one.half == one.highest
+        assert one.sustained < one.half_rate == one.highest_rate
 
 
 def test_names_and_rates_are_of_one_device_each():
@@ -190,7 +190,7 @@ def test_names_and_rates_are_of_one_device_each():
 def test_a_newer_device_of_a_line_is_nowhere_slower(line):
     devices = [next(d for d in known_devices() if d.short == short) for short in line]
     for older, newer in pairwise(devices):
-        assert (older.half or 0) <= (newer.half or 0)
+        assert (older.half_rate or 0) <= (newer.half_rate or 0)
         assert older.teraops.get("int8", 0) <= newer.teraops.get("int8", 1e9)
         if older.kind != "server GPU":  # NVIDIA gave A100 more fp32 than A10's successors have
             assert older.teraops.get("fp32", 0) <= newer.teraops.get("fp32", 0)
@@ -201,15 +201,15 @@ def test_a_newer_device_of_a_line_is_nowhere_slower(line):
 
 
 def test_rates_are_those_of_their_documents():
-    a100, h100, l4 = (devices_named(name)[0] for name in ("a100", "h100", "l4"))
+    a100, h100, l4 = (find_devices(name)[0] for name in ("a100", "h100", "l4"))
     assert (a100.teraops["fp32"], a100.teraops["bf16"]) == (19.5, 312)  # dense: half of 624
     assert (a100.bandwidth, a100.memory_bytes) == (2039, 80 * 2**30)
     assert h100.teraops["int8"] == pytest.approx(3958 / 2, rel=1e-3)
     # 72 W: products take what the limit leaves, and are impossible above the peak alone.
-    assert (l4.peak("fp16"), l4.documented("bf16"), l4.highest) == (57, 57, 121)
+    assert (l4.peak("fp16"), l4.documented_rate("bf16"), l4.highest_rate) == (57, 57, 121)
     assert documented_peak("NVIDIA L4", "cuda", "fp16") == 121e12
     card = facts_of("NVIDIA GeForce RTX 4090")
-    assert (card.half, card.fp16_sums, card.highest) == (165.2, 330.4, 330.4)
+    assert (card.half_rate, card.fp16_sums, card.highest_rate) == (165.2, 330.4, 330.4)
     # 3072 units that multiply and add at 2.46 GHz; 128 bit at 17 Gbps.
     small = typical_device("webgpu")
     assert small.teraops["fp32"] == pytest.approx(3072 * 2 * 2.46e-3, rel=0.01)
@@ -217,7 +217,7 @@ def test_rates_are_those_of_their_documents():
     hybrid = facts_of("Core i7-12700H")
     assert hybrid.peak("fp32") == pytest.approx(0.8 * (6 * 4.7 * 32 + 8 * 3.5 * 16) / 1e3)
     npu = typical_device("qnn")
-    assert [npu.documented(p) for p in ("int8", "fp16", "amp-fp16")] == [45, None, None]
+    assert [npu.documented_rate(p) for p in ("int8", "fp16", "amp-fp16")] == [45, None, None]
 
 
 def test_each_platform_stands_for_a_documented_device():

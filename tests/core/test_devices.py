@@ -1,6 +1,6 @@
 """Devices of one name are told apart by their fingerprints, and only then."""
 
-from accelbench.core.devices import named_apart
+from accelbench.core.devices import disambiguate_devices
 
 
 def card(mark, **more):
@@ -8,9 +8,9 @@ def card(mark, **more):
 
 
 def test_names_of_cards():
-    told = named_apart([card("aaaaaaaa1"), card("bbbbbbbb2"), card(None)])
+    told = disambiguate_devices([card("aaaaaaaa1"), card("bbbbbbbb2"), card(None)])
     names = [row["device_name"] for row in told]
     assert names == ["A card (device aaaaaaaa)", "A card (device bbbbbbbb)", "A card"]
     rows = [card("a"), card("a"), card(None), card("b", hardware="rocm")]
-    assert named_apart(rows) == rows
-    assert named_apart([card("a")], [card("b")])[0]["device_name"] == "A card (device a)"
+    assert disambiguate_devices(rows) == rows
+    assert disambiguate_devices([card("a")], [card("b")])[0]["device_name"] == "A card (device a)"

@@ -12,7 +12,7 @@ from accelbench.core.unusable_reasons import (
     LAUNCHED,
     UNUSABLE_REASON,
     UnusableReason,
-    launches_failed,
+    failed_launches_text,
     why_unusable,
 )
 from accelbench.evidence.launches import launches_of, launches_sql
@@ -42,7 +42,7 @@ def test_launches_that_failed():
     assert why_unusable(rows).count(", or ") == 1
 
     few = launches_of(launches("ok", "ok", "failed"))
-    assert launches_failed(few) == "1 of 3 launches failed"
+    assert failed_launches_text(few) == "1 of 3 launches failed"
     assert why_unusable(few) == "interval wider than ±25 %"
     assert why_unusable(launches_of(launches("ok", "failed", "failed"))) == (
         "2 of 3 launches failed"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from accelbench.core.figures import (
+from accelbench.core.result_statistics import (
     Statistic,
+    best_statistic,
+    common_times,
+    find_tail,
     item_ms,
-    latency,
     rate_of,
-    statistic_of,
-    tail_of,
-    times_by,
+    step_time_ms,
 )
 from accelbench.judge.verdicts import METRICS
 from asked_rows import row
@@ -36,46 +36,46 @@ RATE = {**NOTHING, "throughput": 500.0}
 )
 def test_the_figure_that_says_most_stands_for_a_result(figures, expected):
     one = row(**figures)
-    found = statistic_of(one)
+    found = best_statistic(one)
     assert (None if found is None else (item_ms(one, found), found)) == expected
 
 
 def test_no_figure_is_made_of_what_nobody_knows():
     offline = row(**RATE, scenario="offline", batch_size=None)
-    assert latency(offline) is None
+    assert step_time_ms(offline) is None
     assert [metric.of(offline) for metric in METRICS][:2] == [None, 500.0]
     assert rate_of(row(latency_mean_ms=None)) is None
     assert rate_of(row(latency_mean_ms=8.0, batch_size=None)) is None
     assert rate_of(row(latency_mean_ms=8.0, batch_size=4)) == pytest.approx(500.0)
-    assert tail_of(row(**NOTHING, latency_p90_ms=9.0)) == (9.0, Statistic.P90)
-    assert latency(row(**NOTHING, latency_p90_ms=9.0)) is None
+    assert find_tail(row(**NOTHING, latency_p90_ms=9.0)) == (9.0, Statistic.P90)
+    assert step_time_ms(row(**NOTHING, latency_p90_ms=9.0)) is None
     rate, mean = row(**RATE, batch_size=None), row(batch_size=None)
-    assert times_by([rate], [mean]) is None
-    assert times_by([rate], [row(batch_size=8)]) is not None
+    assert common_times([rate], [mean]) is None
+    assert common_times([rate], [row(batch_size=8)]) is not None
 
 
 def test_two_sides_are_timed_by_a_figure_that_both_have():
     whole, medians = row(), row(latency_mean_ms=None)
-    assert times_by([whole], [medians]) == (Statistic.MEDIAN, (8.0,))
-    assert times_by([whole], [row(**NOTHING, latency_p90_ms=9.0)]) is None
-    assert times_by([]) is None
+    assert common_times([whole], [medians]) == (Statistic.MEDIAN, (8.0,))
+    assert common_times([whole], [row(**NOTHING, latency_p90_ms=9.0)]) is None
+    assert common_times([]) is None
 
     short, long = (
         row(latency_mean_ms=ms, throughput=rate, throughput_unit="tokens/s")
         for ms, rate in ((10.0, 1000.0), (20.0, 1000.0))
     )
-    assert times_by([short], [long]) == (Statistic.MEAN, (1.0,))
+    assert common_times([short], [long]) == (Statistic.MEAN, (1.0,))
     images = row(throughput=100.0, throughput_unit="images/s")
-    assert times_by([short], [images]) == (Statistic.MEDIAN, (8.0,))
+    assert common_times([short], [images]) == (Statistic.MEDIAN, (8.0,))
     samples = row(latency_mean_ms=20.0, throughput=50.0, throughput_unit="samples/s")
-    assert times_by([samples], [images]) == (Statistic.MEDIAN, (8.0,))
+    assert common_times([samples], [images]) == (Statistic.MEDIAN, (8.0,))
 
 
 def test_ratios_are_of_one_figure_of_the_same_things():
     mean = row(latency_p50_ms=None)
-    assert times_by([mean], [row(**RATE)]) == (Statistic.RATE, (9.0,))
+    assert common_times([mean], [row(**RATE)]) == (Statistic.RATE, (9.0,))
     tokens = row(**RATE, throughput_unit="tokens/s")
-    assert times_by([row(latency_p50_ms=None, throughput_unit="images/s")], [tokens]) is None
+    assert common_times([row(latency_p50_ms=None, throughput_unit="images/s")], [tokens]) is None
 
     served = {
         "batch_size": 1,
@@ -83,12 +83,14 @@ def test_ratios_are_of_one_figure_of_the_same_things():
         "throughput": 60.0,
         "throughput_unit": "images/s",
     }
-    assert times_by([served]) == (Statistic.MEAN, (10.0,))
+    assert common_times([served]) == (Statistic.MEAN, (10.0,))
     tokens = {**served, "throughput_unit": "tokens/s", "throughput": 500.0}
-    assert times_by([tokens]) == (Statistic.MEAN, (2.0,))
+    assert common_times([tokens]) == (Statistic.MEAN, (2.0,))
 
 
 @pytest.mark.parametrize("name", ["latency_mean_ms", "latency_p50_ms"])
 def test_a_step_of_an_unknown_batch_says_nothing_of_an_item(name):
-    assert times_by([{name: 10.0}], [{name: 40.0}]) is None
-    assert times_by([{name: 10.0, "batch_size": 1}], [{name: 40.0, "batch_size": 2}]) is not None
+    assert common_times([{name: 10.0}], [{name: 40.0}]) is None
+    assert (
+        common_times([{name: 10.0, "batch_size": 1}], [{name: 40.0, "batch_size": 2}]) is not None
+    )

@@ -24,7 +24,7 @@ DEEP = 200_000
 DOCUMENTS = {
     "NaN": "NaN",
     "a NaN within": '{"per_hour": {"cpu": NaN}}',
-    "a number without an end": '{"per_hour": {"cpu": 1e999}}',
+    "too large for a number": '{"per_hour": {"cpu": 1e999}}',
     "a number of 5,000 digits": f'{{"per_hour": {{"cpu": {"9" * 5000}}}}}',
     "deep lists": "[" * DEEP,
     "deep lists that end": "[" * DEEP + "]" * DEEP,
@@ -106,11 +106,12 @@ def test_depth_and_infinity(tmp_path):
     assert not is_too_deep(3)
 
     assert (
-        loads('{"time_step_limit": [0.0, Infinity]}', infinite=True)["time_step_limit"][1] > 1e308
+        loads('{"time_step_limit": [0.0, Infinity]}', allow_infinity=True)["time_step_limit"][1]
+        > 1e308
     )
     for text, infinite in (("[Infinity]", False), ("[NaN]", True), ("[1e999]", True)):
         with pytest.raises(JsonError):
-            loads(text, infinite=infinite)
+            loads(text, allow_infinity=infinite)
 
     (tmp_path / "Labels.json").write_text("[" * DEEP)
     assert folder._titles(tmp_path) == {}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.core.jsonc import JsonError, Object, parse, without_comments
+from accelbench.core.jsonc import JsonError, Object, blank_comments, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -29,7 +29,7 @@ def test_any_text_is_either_json_or_told_with_a_line(text):
     if isinstance(found, JsonError):
         assert 1 <= found.line <= text.count("\n") + 1
     else:
-        assert found == json.loads(without_comments(text))
+        assert found == json.loads(blank_comments(text))
 
 
 def parsed(text):
@@ -42,7 +42,7 @@ def parsed(text):
 
 def test_comments_and_lines():
     text = '{ // one\n "a": /* two\n lines */ 1, "b//": "/* no */" }\n// end'
-    blanked = without_comments(text)
+    blanked = blank_comments(text)
     assert len(blanked) == len(text)
     assert [i for i, c in enumerate(blanked) if c == "\n"] == [
         i for i, c in enumerate(text) if c == "\n"
@@ -60,8 +60,8 @@ def test_comments_and_lines():
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("", 1, "nothing"),
-        ("\n // only this\n", 1, "nothing"),
+        ("", 1, "empty"),
+        ("\n // only this\n", 1, "empty"),
         ('{\n"a": 1\n"b": 2}', 3, "comma"),
         ('{\n"a": 1,\n}', 3, "key"),
         ('{"a": 1,\n"b" 2}', 2, "colon"),

@@ -3,7 +3,13 @@
 import pytest
 
 from accelbench.core.errors import UsageError
-from accelbench.core.option_types import RuntimeOption, Setting, meant, on_purpose, written
+from accelbench.core.option_types import (
+    RuntimeOption,
+    Setting,
+    drop_defaults,
+    parse_settings,
+    resolve_setting,
+)
 
 DECLARED = (
     RuntimeOption("hint", "what for", choices=("latency", "throughput"), default="latency"),
@@ -24,23 +30,23 @@ DECLARED = (
     ],
 )
 def test_settings_are_read_as_written(values, expected):
-    assert written(values) == [Setting(*one) for one in expected]
+    assert parse_settings(values) == [Setting(*one) for one in expected]
 
 
 @pytest.mark.parametrize("wrong", ["hint", "x.hint", "hint=latency", ".a=b", "x.=b", ""])
 def test_what_is_no_setting_is_refused(wrong):
     with pytest.raises(UsageError, match=r"takes RUNTIME\.NAME=VALUE"):
-        written([wrong])
+        parse_settings([wrong])
 
 
 def test_options_of_a_runtime():
     with pytest.raises(UsageError, match=r"x\.hint is set twice"):
-        written(["x.hint=latency", "x.hint=throughput"])
+        parse_settings(["x.hint=latency", "x.hint=throughput"])
     with pytest.raises(UsageError, match="none of its own"):
-        meant(Setting("x", "hint", "latency"), ())
+        resolve_setting(Setting("x", "hint", "latency"), ())
     values = {"hint": "latency", "cache": True, "provider": "b"}
-    assert on_purpose(values, DECLARED, "cpu") == {"cache": True, "provider": "b"}
-    assert on_purpose(values, DECLARED, "cuda") == {"cache": True}
+    assert drop_defaults(values, DECLARED, "cpu") == {"cache": True, "provider": "b"}
+    assert drop_defaults(values, DECLARED, "cuda") == {"cache": True}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_options_of_a_runtime():
     ],
 )
 def test_a_value_is_what_the_runtime_declares(name, text, value):
-    found = meant(Setting("x", name, text), DECLARED)
+    found = resolve_setting(Setting("x", name, text), DECLARED)
     assert (found, type(found)) == (value, type(value))
 
 
@@ -70,4 +76,4 @@ def test_a_value_is_what_the_runtime_declares(name, text, value):
 )
 def test_what_a_runtime_does_not_know_is_refused_with_what_it_knows(name, text, said):
     with pytest.raises(UsageError, match=said):
-        meant(Setting("x", name, text), DECLARED)
+        resolve_setting(Setting("x", name, text), DECLARED)

@@ -44,7 +44,9 @@ _PORTABLE = "processes.BY_KERNEL = False"
 _START = "one = processes.start(['./program'], subprocess.DEVNULL)"
 _PYTHON = "processes.start_python('held_main', [], subprocess.DEVNULL)"
 _FORK = "import held\nif processes.fork() == 0:\n    held.main()"
-_POOL = "import held\npool = processes.pool(2)\nfor _ in range(2):\n    pool.submit(held.main)"
+_POOL = (
+    "import held\npool = processes.create_pool(2)\nfor _ in range(2):\n    pool.submit(held.main)"
+)
 _RUN = f"processes.run(['./program'], {_LONG})"
 _RUN_PYTHON = f"processes.run_python('held_main', [], {_LONG})"
 _DESCRIBE = """

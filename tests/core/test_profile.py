@@ -2,19 +2,19 @@
 
 import pytest
 
-from accelbench.core.profile import Spent, by_kind, profiled
+from accelbench.core.profile import OperatorTime, build_profile, group_by_kind
 
 
 def example():
     spent = [
-        Spent("first", "MatMul", 3e6, where="cpu:0"),
-        Spent("first", "MatMul", 5e6, where="cpu:0"),
-        Spent("second", "MatMul", 4e6, calls=2, where="cpu:0"),
-        Spent("third", "Add", 1e6, where="cpu:0"),
-        Spent("third", "Add", 2e6, where="cuda:0"),
-        Spent("folded", "Reshape", 0, where="cpu:0"),
+        OperatorTime("first", "MatMul", 3e6, where="cpu:0"),
+        OperatorTime("first", "MatMul", 5e6, where="cpu:0"),
+        OperatorTime("second", "MatMul", 4e6, calls=2, where="cpu:0"),
+        OperatorTime("third", "Add", 1e6, where="cpu:0"),
+        OperatorTime("third", "Add", 2e6, where="cuda:0"),
+        OperatorTime("folded", "Reshape", 0, where="cpu:0"),
     ]
-    return profiled("a profiler", spent, [9_000_000, 11_000_000])
+    return build_profile("a profiler", spent, [9_000_000, 11_000_000])
 
 
 def test_a_profile_adds_up():
@@ -32,14 +32,14 @@ def test_a_profile_adds_up():
         ("third", "cpu:0", 0.5),
     ]
 
-    assert example().explained == pytest.approx(0.75)
+    assert example().explained_share == pytest.approx(0.75)
 
     found = example()
-    kinds = by_kind(found)
+    kinds = group_by_kind(found)
     assert [(one.kind, one.where, one.calls) for one in kinds] == [
         ("MatMul", "cpu:0", 2),
         ("Add", "cuda:0", 0.5),
         ("Add", "cpu:0", 0.5),
     ]
     assert sum(one.total_ms for one in kinds) == sum(one.total_ms for one in found.operators)
-    assert sum(one.share for one in kinds) == pytest.approx(found.explained)
+    assert sum(one.share for one in kinds) == pytest.approx(found.explained_share)

@@ -4,7 +4,7 @@ import pytest
 
 from accelbench.cli.arguments.resolved_values import spec_of
 from accelbench.cli.arguments.run_spec_options import defaults
-from accelbench.core.nouns import duration_word, seconds
+from accelbench.core.formatting import format_duration, parse_duration
 from accelbench.core.run_options import (
     GROUPS,
     JobSettings,
@@ -49,4 +49,4 @@ def test_a_journal_with_a_wrong_value_is_refused_by_its_path(body, said):
 
 @pytest.mark.parametrize("text", ["90s", "10m", "1h", "0.5s", "36h"])
 def test_a_duration_is_read_as_it_is_written(text):
-    assert duration_word(seconds(text, "--timeout") or 0) == text
+    assert format_duration(parse_duration(text, "--timeout") or 0) == text

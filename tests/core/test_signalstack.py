@@ -9,9 +9,9 @@ import pytest
 ENGINES = """
 import os, signal
 import openvino
-from accelbench.core.processes import signal_stack_kept
+from accelbench.core.processes import keep_signal_stack
 
-@signal_stack_kept()
+@keep_signal_stack()
 def engine():
     core = openvino.Core()
     core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the plugin
@@ -29,15 +29,16 @@ print(*heard)
 #: A library that leaves the thread with a stack that is gone.
 FREED = """
 import ctypes, mmap, os, signal
-from accelbench.core.processes import SignalStack, put_back, signal_stack, signal_stack_kept
+from accelbench.core.processes import SignalStack, get_signal_stack
+from accelbench.core.processes import keep_signal_stack, restore_signal_stack
 
-with signal_stack_kept():
+with keep_signal_stack():
     own = mmap.mmap(-1, 2**16)
     place = ctypes.addressof(ctypes.c_char.from_buffer(own))
-    put_back(SignalStack(place, 0, 2**16))
-    assert signal_stack().place == place
+    restore_signal_stack(SignalStack(place, 0, 2**16))
+    assert get_signal_stack().place == place
 heard = []
-signal.signal(signal.SIGTERM, lambda *_: heard.append(signal_stack().place != place))
+signal.signal(signal.SIGTERM, lambda *_: heard.append(get_signal_stack().place != place))
 os.kill(os.getpid(), signal.SIGTERM)
 print(*heard)
 """

@@ -12,12 +12,12 @@ from markdown_it import MarkdownIt
 
 from accelbench.core.safe_text import (
     csv_cell,
+    escape_markdown,
     from_csv_cell,
+    hide_homes,
     in_quotes,
-    markdown,
     visible,
     visible_lines,
-    without_homes,
 )
 from hostile_names import HONEST, NAMES
 
@@ -51,8 +51,8 @@ def test_nothing_unseen_is_left():
     assert left == [" ", "\u00a0", "\u3000"]
 
     assert visible_lines("a\nb\x1bc") == "a\nb<U+001B>c"
-    assert "@octocat" not in markdown("@octocat")
-    assert "#12" not in markdown("owner/repo#12")
+    assert "@octocat" not in escape_markdown("@octocat")
+    assert "#12" not in escape_markdown("owner/repo#12")
 
 
 @pytest.mark.parametrize("text", [*HONEST, "⚠️ Low", "é", "🏳️‍🌈", "👩‍💻", "a b", "<U+202E>"])
@@ -111,10 +111,10 @@ BLOCKS = ("# head", "- a", "12. b", "===", "---", "> q", "    code")
 def test_markdown_says_the_name(name):
     reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     text = visible(name).strip()
-    line = _read(reader.render(markdown(name, begins=True)))
+    line = _read(reader.render(escape_markdown(name, begins_line=True)))
     assert line.tags == ["p"]
     assert line.said.replace("\u200b", "").strip() == text
-    table = _read(reader.render(f"| a | b |\n|---|---|\n| {markdown(name)} | x |"))
+    table = _read(reader.render(f"| a | b |\n|---|---|\n| {escape_markdown(name)} | x |"))
     assert table.tags == ["table", "thead", "tr", "th", "th", "tbody", "tr", "td", "td"]
     assert text in table.said.replace("\u200b", "")
 
@@ -147,4 +147,4 @@ def test_an_error_quotes_text_visibly(value, said):
     ],
 )
 def test_a_home_folder_is_no_name_of_a_person(text, shown):
-    assert without_homes(text) == shown
+    assert hide_homes(text) == shown

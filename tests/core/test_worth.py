@@ -2,10 +2,10 @@
 
 import pytest
 
-from accelbench.core.figures import interval_text
+from accelbench.core.result_statistics import interval_text
 from accelbench.core.unusable_reasons import percentile_text, rough_column
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import measured_together, measurement_of
+from accelbench.evidence.measurements import merge_groups, merge_launches
 
 ENDS = {"latency_p50_ms": 100.0, "latency_ci_low_ms": 99.0, "effective_sample_count": 20.0}
 GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
@@ -23,7 +23,7 @@ def test_all_qualities_but_unusable_may_be_judged(quality):
 
 def test_launches_and_rough_percentiles():
     good, bad = ({"status": "ok", **one} for one in (GOOD, BAD))
-    most, half, none = measured_together([[good, bad, good], [good, bad], []])
+    most, half, none = merge_groups([[good, bad, good], [good, bad], []])
     assert [row["quality"] for row in most.usable_rows] == ["converged", "converged"]
     assert (list(half.usable_rows), len(half.rows), list(none.usable_rows)) == ([], 2, [])
 
@@ -93,4 +93,4 @@ def test_launches_that_differ_widely_are_usable_unless_one_by_one_they_are_not(q
          "latency_ci_high_ms": step * 1.03}
         for step in (6.0, 8.0, 10.0)
     ]  # fmt: skip
-    assert measurement_of(launches).is_usable is compared
+    assert merge_launches(launches).is_usable is compared

@@ -21,5 +21,5 @@ def present() -> Iterator[set[str]]:
     """Platforms that are here: looked for once for all plans, as each look starts a process."""
     found = detect_all()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "Detected", lambda: found)
+        patch.setattr(execute, "LazyInventory", lambda: found)
         yield {name for name, devices in found.items() if isinstance(devices[0], Device)}

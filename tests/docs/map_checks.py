@@ -11,7 +11,7 @@ from guides_map import lines_with
 from map_commands import places_in, prints_results
 from map_trials import Tried
 
-from accelbench.core.errors import EXIT_CANNOT_TELL
+from accelbench.core.errors import EXIT_INCONCLUSIVE
 
 #: How a command may end: three iterations on a busy machine may well differ by more than a
 #: tenth, and a check that says that one launch does not tell works. That something was judged at
@@ -53,9 +53,9 @@ def check_what_came(command: str, tried: Tried, present: set[str]) -> None:
     if "--verify" in tried.words and done.stderr.rstrip().endswith("· unusable"):
         # What was measured is too unsteady to choose by, as three iterations on a busy machine
         # may be: then nothing is known, and that is how it ends.
-        ended = (*ended, EXIT_CANNOT_TELL)
+        ended = (*ended, EXIT_INCONCLUSIVE)
     if tried.words[0] in ("compare", "history") and "unusable" in done.stderr:
-        ended = (*ended, EXIT_CANNOT_TELL)  # likewise
+        ended = (*ended, EXIT_INCONCLUSIVE)  # likewise
     assert done.returncode in ended, f"{said}\n{done.stdout}\n{done.stderr}"
     if tried.words[0] == "check":
         # Beside other processes a launch may wait longer than it runs: its times are unusable.

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from accelbench.engines.pytorch.session import ModuleState
-from accelbench.measure.loop import warned_of
+from accelbench.measure.loop import evidence_warnings
 
 
 class Trains(nn.Module):
@@ -41,7 +41,7 @@ def changed(module):
 def test_what_steps_change_is_named():
     names = changed(Trains())
     assert names == ["the mode of bn", "bn.running_mean", "bn.running_var", "1 more"]
-    (warning,) = warned_of({"state_changed": names})
+    (warning,) = evidence_warnings({"state_changed": names})
     assert warning.startswith("The steps changed the module: the mode of bn, ")
 
     assert changed(Remembers()) == ["last"]
@@ -49,7 +49,7 @@ def test_what_steps_change_is_named():
     assert changed(plain) == []
     state = ModuleState(plain)
     assert state.changed(plain.double()) == []
-    assert warned_of({"state_changed": []}) == []
+    assert evidence_warnings({"state_changed": []}) == []
 
     class Drifts(nn.Linear):
         def forward(self, x):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from accelbench.core.errors import CaseError
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.protocols import Evidence
 from accelbench.engines.onnxruntime.profile import Profile, read, understood
 from accelbench.engines.onnxruntime.providers import place_of
@@ -68,7 +68,7 @@ def test_what_was_left_to_the_cpu_is_named():
     shares = {"webnn:0": 0.8, "cpu:0": 0.2}
     evidence = Evidence(tuple(shares), "webnn:0", shares=shares, details=details)
     with pytest.raises(CaseError, match=r"cpu:0 \(20%\): the CPU was left ScatterND × 2, NonZero"):
-        proved(plain(evidence), "webnn:0")
+        proved(to_plain(evidence), "webnn:0")
 
     fence = {**node(110, 500), "name": "/layer.0/MatMul_fence_before"}
     thread = {"cat": "Node", "name": "x_kernel_time", "ts": 110, "dur": 5, "args": {}}

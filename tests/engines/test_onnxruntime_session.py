@@ -12,7 +12,7 @@ from array_sessions import case_of, distance, folder_of, opened
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
 from accelbench.core.serial import case_to_json
@@ -66,7 +66,7 @@ def test_devices_are_those_of_the_nodes_that_ran_and_of_none_there_is_no_proof()
         assert session.evidence().fell_back
         session._profile = Profile({}, {}, {})
         with pytest.raises(CaseError, match="names no device"):
-            proved(plain(session.evidence()), "cpu:0")
+            proved(to_plain(session.evidence()), "cpu:0")
 
 
 def test_evidence_says_where_and_how():

@@ -28,7 +28,7 @@ from accelbench.engines.python.answers import (
 )
 from accelbench.engines.python.evaluation import evaluated, late_parts
 from accelbench.engines.python.places import waiting
-from accelbench.measure.loop import warned_of
+from accelbench.measure.loop import evidence_warnings
 
 PENDING = Future()
 
@@ -140,7 +140,7 @@ def test_what_is_not_compared_is_named():
 
     assert uncompared([1, "x", {2.0, 3.0}, None, {"a": b"bytes"}]) == []
     assert uncompared({"a": Handle(), "b": [Handle(), 1]}) == ["Handle"]
-    (warning,) = warned_of({"not_compared": ["Handle"]})
+    (warning,) = evidence_warnings({"not_compared": ["Handle"]})
     assert warning == (
         "Returned values of type Handle are not verified: they are neither numbers nor text."
     )
@@ -210,7 +210,7 @@ def test_what_goes_on_after_a_call_is_noticed_and_what_waits_is_not():
         end.set()
         works.join()
         waits.join()
-    (warning,) = warned_of({"left_running": "98% of a core"})
+    (warning,) = evidence_warnings({"left_running": "98% of a core"})
     assert "continue after the calls return" in warning
 
 

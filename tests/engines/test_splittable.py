@@ -22,7 +22,7 @@ def shared_by(processes, model, mode):
 
 @pytest.mark.parametrize("spec", TINY, ids=lambda spec: spec.id)
 def test_what_is_refused_beforehand_is_what_has_no_plan(spec):
-    forms = [spec, *([spec.trained] if spec.training else [])]
+    forms = [spec, *([spec.training_variant] if spec.training else [])]
     for form in forms:
         if form.procedure != "forward":
             continue  # refused as a step of several models

@@ -72,7 +72,7 @@ class TestLosses:
         with opened(case) as session:
             block = session.sample(session.prepare(case), 1, Timing.EACH)
             with pytest.raises(CaseError) as caught:
-                LossLog().note(block)
+                LossLog().record(block)
         assert caught.value.reason == "loss_not_finite"
         assert "step 1" in caught.value.message
 

@@ -63,7 +63,7 @@ def case_of(
     spec = choose([model], None, (), (), all_models=False)[0] if isinstance(model, str) else model
     assert spec.training is not None
     # Short texts, but for those whose text begins with places of an image.
-    places = any(one.lead for one in spec.trained.inputs)
+    places = any(one.lead for one in spec.training_variant.inputs)
     shapes = Shapes(batch, None if places or spec.sequence is None else 16)
     target = Target("pytorch", "cpu")
     return Case(spec, target, precision, settle(spec, shapes), Mode.TRAINING, options=options)

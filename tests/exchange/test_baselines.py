@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from foreign_files import GUIDE
 
-from accelbench.core.columns import ASKED
+from accelbench.core.columns import CONFIGURATION_COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
 from accelbench.exchange.baselines import FromFile, read_baseline
@@ -38,7 +38,7 @@ ENVIRONMENT = {"machine": "lab", "cpu": "A processor"}
 def test_a_result_file_says_all_that_was_asked_and_the_machine(tmp_path):
     write_one(tmp_path / "ci.json", {"run_id": "r1", "environment": ENVIRONMENT}, [BODY])
     found = read_baseline(tmp_path / "ci.json")
-    assert (found.told, found.environment) == (frozenset(ASKED), ENVIRONMENT)
+    assert (found.told, found.environment) == (frozenset(CONFIGURATION_COLUMNS), ENVIRONMENT)
     (row,) = found.rows
     assert row == {**row, **BODY}
 
@@ -47,7 +47,7 @@ def test_an_export_keeps_every_value(tmp_path):
     export_csv(tmp_path / "all.csv", list(BODY), [BODY])
     found = read_baseline(tmp_path / "all.csv")
     assert found.rows == ({**BODY, "arm": ""},)
-    assert found.told == set(ASKED) & set(BODY)
+    assert found.told == set(CONFIGURATION_COLUMNS) & set(BODY)
     assert found.environment is None
 
 
@@ -90,7 +90,9 @@ def test_a_comparison_keeps_the_launches_of_each_side(tmp_path):
         assert (cpu["throughput"], cpu["quality"]) == (pytest.approx(8e3 / 9.0), "converged")
         assert cpu["options"] == {"hint": "latency"}
         assert (cpu["threads"], cpu["compiled"], cpu["status"]) == (2, False, "ok")
-    assert read_baseline(tmp_path / "analysis.csv").told == set(ASKED) & set(lines[0])
+    assert read_baseline(tmp_path / "analysis.csv").told == set(CONFIGURATION_COLUMNS) & set(
+        lines[0]
+    )
 
 
 def test_a_comparison_of_an_older_version_is_one_launch_a_side(tmp_path):

@@ -290,7 +290,7 @@ def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(
     assert found[0]["conditions"]["source"] == {"name": "the other machine"}
     results[0]["provenance"] = "rumour"
     path.write_text(json.dumps({"results": results}))
-    with pytest.raises(MalformedError, match="'rumour' is none"):
+    with pytest.raises(MalformedError, match="'rumour' is not one"):
         rows(path, "json")
 
 

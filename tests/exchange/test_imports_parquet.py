@@ -96,14 +96,14 @@ def test_what_was_measured_elsewhere_is_imported_here(database, exported, tmp_pa
             "provenance",
             pa.array(["imported"] * 13 + ["rumour"]),
             14,
-            "'rumour' is none of measured,",
+            "'rumour' is not one of measured,",
         ),
         ("latency_mean_ms", pa.array([1.0] * 5 + [-1.0] * 9), 6, "-1 is not above 0"),
         ("batch_size", pa.array([None, 0] + [1] * 12, pa.int64()), 2, "0 is not above 0"),
-        ("load_ms", pa.array([0.0, float("nan")] + [0.0] * 12), 2, "nan is no finite number"),
+        ("load_ms", pa.array([0.0, float("nan")] + [0.0] * 12), 2, "nan is not a finite number"),
         ("load_ms", pa.array([0.0, -1.0] + [0.0] * 12), 2, "-1 is below 0"),
-        ("mode", pa.array(["training"] * 13 + ["x"]), 14, "'x' is none of inference"),
-        ("conditions", pa.array(["{}", "{"] + ["{}"] * 12), 2, "it is no JSON"),
+        ("mode", pa.array(["training"] * 13 + ["x"]), 14, "'x' is not one of inference"),
+        ("conditions", pa.array(["{}", "{"] + ["{}"] * 12), 2, "it is not a JSON"),
     ],
 )
 def test_an_export_that_is_not_one_is_refused_by_column_and_row(
@@ -213,7 +213,7 @@ def test_a_tidy_line_that_is_wrong_is_named(changed, field, row, tmp_path):
 
 
 def test_scenarios_are_spelt_as_ours(database, tmp_path):
-    """A query of MultiStream has eight samples: its latency is none of a single item."""
+    """A query of MultiStream has eight samples: its latency is not one of a single item."""
     lines = [
         LINE | {"model": said, "batch_size": None, "extra": f'{{"Scenario": "{said}"}}', **more}
         for said, more in (

@@ -67,7 +67,7 @@ def test_a_price_is_a_number(file, price):
         ('{"currency": "dollars", "per_hour": {"cpu": 1}}', "'dollars' is no currency."),
         ('{"currency": 7, "per_hour": {"cpu": 1}}', "7 is no currency."),
         ("[1]", "FILE: prices are a JSON object."),
-        ('{"per_hour": {"cpu": NaN}}', "FILE, line 1: NaN is no JSON."),
+        ('{"per_hour": {"cpu": NaN}}', "FILE, line 1: NaN is not valid JSON."),
         ('{"per_hour": ', "FILE, line 1:"),
     ],
 )

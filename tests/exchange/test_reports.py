@@ -12,7 +12,7 @@ import pytest
 from bodies import NASTY
 
 from accelbench.core.columns import COLUMNS
-from accelbench.evidence.measurements import measurement_of
+from accelbench.evidence.measurements import merge_launches
 from accelbench.exchange.series import LATENCY, MEMORY, newest, value
 from accelbench.exchange.titles import title
 from accelbench.present.table_export import REPORTS, export_report, format_for
@@ -90,7 +90,7 @@ def test_which_launches_are_shown():
     assert name == NAME
     assert (one.median, one.low, one.high, one.launches) == (6.0, 5.0, 7.0, 3)
     # A mean stands in where steps were too short.
-    one = value(measurement_of([row(latency_p50_ms=None)]), LATENCY)
+    one = value(merge_launches([row(latency_p50_ms=None)]), LATENCY)
     assert one is not None
     assert one.median == 4.5
     # A time that is unusable is no point of a trend.
@@ -98,11 +98,11 @@ def test_which_launches_are_shown():
         row(launch=n, latency_p50_ms=ms, quality=q)
         for n, (ms, q) in enumerate([(5.0, "fixed"), (50.0, "unusable"), (7.0, "converged")])
     ]
-    one = value(measurement_of(rows), LATENCY)
+    one = value(merge_launches(rows), LATENCY)
     assert one is not None
     assert (one.median, one.launches) == (6.0, 2)
-    assert value(measurement_of(rows[1:2]), LATENCY) is None
-    assert value(measurement_of(rows[1:2]), MEMORY) is not None
+    assert value(merge_launches(rows[1:2]), LATENCY) is None
+    assert value(merge_launches(rows[1:2]), MEMORY) is not None
 
 
 PHONES = [row(device_name=name, series_key=name) for name in ("A phone", "B phone")]

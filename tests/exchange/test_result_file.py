@@ -103,7 +103,7 @@ def test_a_named_file_must_be_free(tmp_path):
 
 def test_a_place_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="something else is in the way"):
+    with pytest.raises(StoreError, match="something else exists"):
         result_file.write(tmp_path / "file", RUN, [body(0)], WHEN)
 
 

@@ -15,7 +15,7 @@ from test_reports import FAILED as WITHOUT_FIGURES
 from test_reports import row
 
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
-from accelbench.core.facts import part_id
+from accelbench.core.facts import node_run_id
 from accelbench.exchange.trackers.tensorboard_tracker import CURVES, SESSIONS
 from accelbench.exchange.trackers.tracked_result import TrackedResult, tracked
 from accelbench.exchange.trackers.trackers import (
@@ -75,7 +75,7 @@ def test_rows_of_a_tracker():
     assert known.name == f"{known.configuration} launch 0"
     # The run of a fleets node does not name its machine.
     fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
-    result = tracked(row(run_id=part_id(fleet, node)), {})
+    result = tracked(row(run_id=node_run_id(fleet, node)), {})
     assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
     assert tracked(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"] == "import-v1.2-abcdef"
     # Neither a person nor a host goes along.

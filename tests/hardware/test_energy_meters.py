@@ -12,9 +12,9 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import energy as energy_module
 from accelbench.hardware.telemetry.apple import apple_meter
 from accelbench.hardware.telemetry.energy import (
+    combined_meter,
+    describe_meters,
     energy_meter,
-    energy_meter_of,
-    meters_of,
     telemetry_meter,
     zeusd_meter,
 )
@@ -87,7 +87,7 @@ def test_what_has_no_meter_says_why():
     assert energy_meter(CPU, closed, "linux") is NOT_READABLE
     assert "sudo chmod a+r" in NOT_READABLE.reason
     assert energy_meter(CPU, RecordedFiles(AMD_GUEST), "linux") is NO_POWERCAP
-    said = meters_of([CPU, Device("webgpu", "An adapter")], RecordedFiles(AMD_GUEST))
+    said = describe_meters([CPU, Device("webgpu", "An adapter")], RecordedFiles(AMD_GUEST))
     assert said == {"cpu:0": f"not available ({NO_POWERCAP.reason})"}
 
     files = two_sockets()
@@ -126,16 +126,16 @@ def test_several_devices_are_summed_and_the_host_counted_once(monkeypatch):
         energy_module, "telemetry_for", lambda device: nvidia_telemetry(H200["uuid"], nvml)
     )
     gpus = [Device("cuda", "A GPU", ordinal, details={"uuid": "x"}) for ordinal in (0, 1)]
-    both = energy_meter_of(gpus)
+    both = combined_meter(gpus)
     assert not isinstance(both, NotAvailable)
     assert both.read() == (123_456.789, 123_456.789)
     assert both.scope.endswith("(sum over 2 devices)")
     both.close()
     assert nvml.users == 0
-    host = energy_meter_of([CPU, CPU], two_sockets())
+    host = combined_meter([CPU, CPU], two_sockets())
     assert not isinstance(host, NotAvailable)
     assert host.read() == (5.0, 7.0, 1.0, 2.0)
-    lacking = energy_meter_of([gpus[0], CPU], RecordedFiles(AMD_GUEST))
+    lacking = combined_meter([gpus[0], CPU], RecordedFiles(AMD_GUEST))
     assert str(lacking).startswith("not available (cpu:0: there is no /sys/class/powercap")
     assert nvml.users == 0
 

@@ -9,10 +9,10 @@ from accelbench.hardware.common import (
     ProbeTimeoutError,
     SystemFiles,
     ToolMissingError,
+    filter_visible,
     number,
     probe_in_process,
     run_command,
-    visible,
 )
 
 
@@ -79,4 +79,4 @@ CARDS = [{"uuid": "GPU-aa11"}, {"uuid": "GPU-ab22"}, {"uuid": "GPU-cc33"}]
     ],
 )
 def test_visible_devices(wanted, chosen):
-    assert visible(CARDS, wanted) == [CARDS[i] for i in chosen]
+    assert filter_visible(CARDS, wanted) == [CARDS[i] for i in chosen]

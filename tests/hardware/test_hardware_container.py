@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench.hardware.cpu import container
+from accelbench.hardware.cpu import detect_container
 
 
 class Some:
@@ -44,4 +44,4 @@ class Some:
     ],
 )
 def test_what_engines_of_containers_leave(files, variables, said):
-    assert container(Some(files), variables) == said
+    assert detect_container(Some(files), variables) == said

@@ -16,7 +16,13 @@ from accelbench.core.errors import UsageError
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware import detect as module
-from accelbench.hardware.detect import Detected, ask, detect, detect_all, known
+from accelbench.hardware.detect import (
+    LazyInventory,
+    detect,
+    detect_all,
+    list_platforms,
+    run_detector,
+)
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new-hardware"
 
@@ -54,12 +60,12 @@ class Silent:
 
 
 def test_detectors_that_misbehave_become_reasons():
-    (gone,) = ask("strange", Raises())
+    (gone,) = run_detector("strange", Raises())
     assert gone.reason == "its detector failed: RuntimeError: two lines"
     assert "--debug" in gone.remedy
-    (gone,) = ask("strange", Silent())
+    (gone,) = run_detector("strange", Silent())
     assert "no answer" in gone.reason
-    (gone,) = ask("strange", object())
+    (gone,) = run_detector("strange", object())
     assert "AttributeError" in gone.reason
 
 
@@ -69,8 +75,8 @@ def test_a_detector_that_cannot_be_imported_spoils_nothing(monkeypatch):
         "zeta": EntryPoint("zeta", "no_such_package:Detector", "accelbench.hardware"),
         "alpha": EntryPoint("alpha", "no_such_package:Detector", "accelbench.hardware"),
     }
-    monkeypatch.setattr(module, "registered", lambda group: points)
-    assert known() == ("cpu", "alpha", "zeta")
+    monkeypatch.setattr(module, "find_entry_points", lambda group: points)
+    assert list_platforms() == ("cpu", "alpha", "zeta")
     found = detect_all()
     assert isinstance(found["cpu"][0], Device)
     assert "ModuleNotFoundError" in found["zeta"][0].reason
@@ -123,13 +129,13 @@ def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch):
         return [Device(hardware, hardware)]
 
     monkeypatch.setattr("accelbench.hardware.detect._detect", one)
-    found = Detected()
+    found = LazyInventory()
     assert found["cpu"] == found["cpu"] == [Device("cpu", "cpu")]
     assert asked == ["cpu"]
     assert found.get("nothing of the kind", ()) == ()
     assert "cuda" in found
     assert "nothing of the kind" not in found
-    assert list(found) == list(known())
+    assert list(found) == list(list_platforms())
     assert asked == ["cpu"]
     dict(found)
-    assert sorted(asked) == sorted(known())
+    assert sorted(asked) == sorted(list_platforms())

@@ -7,11 +7,11 @@ from importlib.metadata import PackageNotFoundError
 
 from hardware_records import XEON_V2, RecordedCommands, RecordedFiles
 
-from accelbench.hardware.environment import environment, git, packages
+from accelbench.hardware.environment import describe_environment, package_versions, read_git_state
 
 
 def test_limits_and_machine_from_records(tmp_path):
-    said = environment(tmp_path, RecordedFiles(XEON_V2), RecordedCommands({}))
+    said = describe_environment(tmp_path, RecordedFiles(XEON_V2), RecordedCommands({}))
     if sys.platform == "linux":
         assert said["cpu"] == "Intel Xeon Platinum 8480+"
         assert said["limits"] == {
@@ -32,7 +32,7 @@ def test_only_installed_packages_are_listed():
             return "2.13.0"
         raise PackageNotFoundError(name)
 
-    assert packages(version_of, ("accelbench", "torch")) == {"torch": "2.13.0"}
+    assert package_versions(version_of, ("accelbench", "torch")) == {"torch": "2.13.0"}
 
 
 def repository(folder):
@@ -52,30 +52,30 @@ def repository(folder):
 
 def test_git_tells_commit_branch_and_changes(tmp_path):
     run = repository(tmp_path)
-    clean = git(tmp_path)
+    clean = read_git_state(tmp_path)
     assert clean["branch"] == "trunk"
     assert len(clean["commit"]) == 40
     assert clean["dirty"] is False
     (tmp_path / "file").write_text("two")
-    assert git(tmp_path)["dirty"] is True
+    assert read_git_state(tmp_path)["dirty"] is True
     run("checkout", "-q", "--detach")
-    assert git(tmp_path)["branch"] is None
+    assert read_git_state(tmp_path)["branch"] is None
 
 
 def test_outside_a_work_tree_there_is_no_git(tmp_path):
-    assert git(tmp_path) is None
-    assert git(tmp_path, RecordedCommands({})) is None
+    assert read_git_state(tmp_path) is None
+    assert read_git_state(tmp_path, RecordedCommands({})) is None
 
 
 def test_nothing_heavy_is_imported_to_look_around():
     code = (
         "import sys\n"
         "from accelbench.hardware.detect import detect_all\n"
-        "from accelbench.hardware.environment import environment\n"
-        "from accelbench.hardware.machine import snapshot\n"
+        "from accelbench.hardware.environment import describe_environment\n"
+        "from accelbench.hardware.machine import take_snapshot\n"
         "import accelbench.hardware.hostmemory, accelbench.hardware.telemetry\n"
         "import accelbench.cli.commands.hardware\n"
-        "snapshot(), environment(), detect_all()\n"
+        "take_snapshot(), describe_environment(), detect_all()\n"
         "heavy = {'torch', 'transformers', 'pandas', 'duckdb', 'pyarrow', 'numpy', 'rich',\n"
         "         'openvino', 'onnxruntime', 'jax', 'pynvml', 'amdsmi'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"

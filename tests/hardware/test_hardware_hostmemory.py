@@ -59,7 +59,7 @@ def test_files_of_proc_are_read():
 def test_the_rule(monkeypatch):
     """VmHWM − code now − (resident − code at the baseline)."""
     texts = {"smaps": SMAPS, "status": "VmHWM: 0 kB", "statm": "0 0 0 0 0 0 0"}
-    monkeypatch.setattr(hostmemory, "_read", lambda path: texts[path.rpartition("/")[2]])
+    monkeypatch.setattr(hostmemory, "_read_text", lambda path: texts[path.rpartition("/")[2]])
     monkeypatch.setattr(
         hostmemory, "_read_smaps", lambda: parse_smaps(texts["smaps"].splitlines(keepends=True))
     )
@@ -247,7 +247,7 @@ def test_other_processes_memory():
 
 FREED = """
 import ctypes, json
-from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
+from accelbench.hardware.hostmemory import HostMemory, release_freed_memory
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
@@ -259,7 +259,7 @@ pin = libc.malloc(64 * 1024)  # what is above stays: freeing alone gives nothing
 for block in blocks:
     libc.free(block)
 kept = memory.current_bytes()
-give_back_freed_memory()
+release_freed_memory()
 memory.reset_peak()
 print(json.dumps([kept, memory.current_bytes(), memory.peak_bytes()]))
 """

@@ -16,7 +16,7 @@ from accelbench.hardware.machine import (
     busy_warning,
     compare,
     noise_warnings,
-    snapshot,
+    take_snapshot,
 )
 
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -33,7 +33,7 @@ RUNNING = {
 
 
 def test_snapshots_of_machines():
-    seen = snapshot(RecordedFiles({**AMD_GUEST, **RUNNING}), "linux")
+    seen = take_snapshot(RecordedFiles({**AMD_GUEST, **RUNNING}), "linux")
     assert seen.cpus == 2
     # 10 user + 2 system + 1 softirq; guests' time is in user's already.
     assert seen.cpu == CpuSeconds(total=100, busy=13, steal=2)
@@ -48,23 +48,23 @@ def test_snapshots_of_machines():
         f"/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count": "2"
         for cpu in range(8)
     }
-    seen = snapshot(RecordedFiles({**XEON_V2, **RUNNING, **throttled}), "linux")
+    seen = take_snapshot(RecordedFiles({**XEON_V2, **RUNNING, **throttled}), "linux")
     assert seen.governor == "powersave"
     assert seen.frequencies_mhz[0] == 2000
     assert seen.throttle_events == 16
     assert seen.limits.cpu_quota == 1.5
 
-    seen = snapshot(RecordedFiles({}), "linux")
+    seen = take_snapshot(RecordedFiles({}), "linux")
     assert seen.load is None
     assert seen.memory_available is None
     assert seen.swapped_bytes is None
     assert seen.throttle_events is None
 
-    seen = snapshot(system="darwin")
+    seen = take_snapshot(system="darwin")
     assert seen.cpu.total > 0
     assert seen.memory_available > 0
-    assert snapshot(RecordedFiles(XEON_V2), "linux").memory_available == 2**30 + 2**29
-    seen = snapshot()
+    assert take_snapshot(RecordedFiles(XEON_V2), "linux").memory_available == 2**30 + 2**29
+    seen = take_snapshot()
     assert seen.cpus >= 1
     assert seen.cpu.total >= seen.cpu.busy >= 0
     assert seen.memory_available > 0

@@ -124,7 +124,7 @@ class RecordedPrograms:
     def __init__(self, *browsers):
         self.browsers = browsers
 
-    def named_in_vain(self):
+    def explain_missing(self):
         return ""
 
     def find(self):
@@ -233,7 +233,7 @@ def test_a_browser_that_is_named_is_the_only_one(tmp_path):
     assert InstalledPrograms(environment, "linux").find() == [
         Browser("my-browser", str(mine), "chromium")
     ]
-    assert InstalledPrograms(environment, "linux").named_in_vain() == ""
+    assert InstalledPrograms(environment, "linux").explain_missing() == ""
 
 
 @pytest.mark.parametrize("detector", [WebnnDetector, WebgpuDetector, WasmDetector])
@@ -249,7 +249,7 @@ def test_a_browser_that_is_named_and_not_there_is_not_replaced(tmp_path, detecto
     )
     assert none.remedy == "Name a browser's program, or none: unset ACCELBENCH_BROWSER"
     gone.mkdir()  # a folder is no program either
-    assert programs.named_in_vain()
+    assert programs.explain_missing()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there every file may be started")
@@ -257,7 +257,7 @@ def test_a_file_that_cannot_be_started_is_no_browser(tmp_path):
     mine = tmp_path / "mine"
     mine.touch(0o644)
     programs = InstalledPrograms({**NO_CACHE, "ACCELBENCH_BROWSER": str(mine)}, "linux")
-    assert (programs.find(), bool(programs.named_in_vain())) == ([], True)
+    assert (programs.find(), bool(programs.explain_missing())) == ([], True)
 
 
 def test_a_firefox_does_not_hide_the_browser_that_was_fetched(tmp_path):

@@ -34,7 +34,7 @@ from stored_rows import store  # noqa: E402
 from accelbench.cli.main import main  # noqa: E402
 from accelbench.core.columns import BY_NAME  # noqa: E402
 from accelbench.core.model import InputSpec  # noqa: E402
-from accelbench.core.run_words import OPTIONS  # noqa: E402
+from accelbench.core.run_command import OPTIONS  # noqa: E402
 from accelbench.core.serial import case_from_json, case_to_json  # noqa: E402
 from accelbench.core.vocabulary import (  # noqa: E402
     Outcome,
@@ -54,7 +54,7 @@ from accelbench.run.conduct.results import LaunchFacts, compose  # noqa: E402
 from accelbench.run.plan import automatic  # noqa: E402
 from accelbench.run.plan.expand import expand  # noqa: E402
 from accelbench.run.plan.request import Plan, Planned, Request  # noqa: E402
-from accelbench.store.opening import store_at  # noqa: E402
+from accelbench.store.opening import open_store  # noqa: E402
 
 OUT = Path(sys.argv[1])
 #: A model that takes volumes: so many slices of an image.
@@ -123,8 +123,8 @@ def found() -> dict[str, Any]:
         json.dumps({"models": "bert-tiny", "matrix": {"depth_slices": [2, 4]}}), encoding="utf-8"
     )
     printed("run", "plan.json", "--save-plan", "again.json")
-    database = store_at("r.duckdb")
-    with database.asking():
+    database = open_store("r.duckdb")
+    with database.keep_open():
         _, types = database.query("SELECT column_name, column_type FROM (DESCRIBE fact_result)")
         _, kept = database.query(
             "SELECT depth_slices, count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"

@@ -4,14 +4,14 @@ import re
 from pathlib import Path
 
 import accelbench
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, batch_text
+from accelbench.core.formatting import NO_DATA, NOT_APPLICABLE, format_batch
 
 SOURCE = Path(accelbench.__file__).parent
 #: Where the guides' word says that a platform has no rating, and where others' texts are read.
 _MAY = {
-    "core/nouns.py",
+    "core/formatting.py",
     "judge/matrix.py",
-    "core/figures.py",
+    "core/result_statistics.py",
     "exchange/imports/records.py",
     "recommend/matrices.py",
     "present/dashboard/templates/matrix.html",
@@ -33,11 +33,15 @@ def test_missing_values():
         for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if _LOOSE.search(line)
     ]
-    assert found == [], "say it by core/nouns.py"
+    assert found == [], "say it by core/formatting.py"
     # The page of a bundle has the same words.
     script = (SOURCE / "present/publishing/static/words.mjs").read_text(encoding="utf-8")
     assert f'NO_DATA = "{NO_DATA}"' in script
     assert f'NOT_APPLICABLE = "{NOT_APPLICABLE}"' in script
     script = (SOURCE / "present/pages/templates/table_tools.html").read_text(encoding="utf-8")
     assert f'text !== "{NO_DATA}" && text !== "{NOT_APPLICABLE}"' in script
-    assert [batch_text(batch) for batch in (1, 8, None)] == ["batch 1", "batch 8", "unknown batch"]
+    assert [format_batch(batch) for batch in (1, 8, None)] == [
+        "batch 1",
+        "batch 8",
+        "unknown batch",
+    ]

@@ -220,7 +220,7 @@ def test_a_compiled_case_is_held_against_the_eager_one(monkeypatch, cuda):
     assert kept.figures["bert-base batch 8 inference fp32 compiled ÷ eager"] == 0.5
     assert all(kept.reached())
     again = Kept(cuda)
-    warned = {**compiled, "warnings": ["It was compiled anew once while it was measured."]}
+    warned = {**compiled, "warnings": ["It was compiled again once during the measurement."]}
     compiling.judged(again, [warned])
     assert again.reached().count(False) == 1
 

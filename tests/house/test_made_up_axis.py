@@ -66,7 +66,7 @@ def test_no_other_source_lists_the_sizes():
     listing = {
         str(path.relative_to(SOURCES / "accelbench"))
         for path, text in sources()
-        for names in ("column", "option", "asked")
+        for names in ("column", "option", "option_key")
         if sum(f'"{getattr(axis, names)}"' in text for axis in AXES) > len(AXES) / 2
     }
     assert listing == {
@@ -133,7 +133,7 @@ def test_every_axis_has_its_fields_and_its_column():
     of_model = {one.name for one in fields(ModelSpec)}
     of_request = {one.name for one in fields(Generation)}
     for axis in AXES:
-        assert axis.asked in asked
+        assert axis.option_key in asked
         assert axis.field in (of_request if axis.part is Part.REQUEST else of_model)
         assert BY_NAME[axis.column].doc == axis.unit
         assert axis.label.count("{}") == 1

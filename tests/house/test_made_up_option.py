@@ -26,7 +26,7 @@ SOURCES = Path(__file__).parents[2] / "src"
 CHANGES = {
     "core/run_options.py": [
         (
-            '    """The settings that a worker',
+            '    """Settings that a worker',
             '    haste: Annotated[int, option(MEASURING, "Made up.")] = 0',
         )
     ],

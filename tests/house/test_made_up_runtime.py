@@ -19,12 +19,12 @@ import pytest
 from accelbench.api.benchmark import Printed
 from accelbench.core import devices, plausible_values, plugins
 from accelbench.core.model import FileFormat
-from accelbench.core.plausible_values import belongs
+from accelbench.core.plausible_values import reason_subject
 from accelbench.core.vocabulary import Belongs
 from accelbench.engines.shared.names import known_runtimes, runtime_named
 from accelbench.hardware.common import colour_of
-from accelbench.hardware.environment import environment
-from accelbench.hardware.installing import installed
+from accelbench.hardware.environment import describe_environment
+from accelbench.hardware.installing import installed_extras
 from accelbench.judge.versions import changes, engine_version
 from accelbench.models.file_models import kinds
 from accelbench.present.charts.by_batch import way_of
@@ -95,7 +95,7 @@ def test_a_runtime_is_named(gizmo):
     assert runtime_named("gzm") == runtime_named("GIZMO") == "gizmo"
     assert "gizmo" not in plugins.own_runtimes()
     # Its version is recorded and told.
-    there = environment(gizmo)["packages"]
+    there = describe_environment(gizmo)["packages"]
     assert there["gizmo-engine"] == "4.5.6"
     row = {"runtime": "gizmo", "conditions": {"packages": there}}
     assert engine_version(row) == "gizmo-engine 4.5.6"
@@ -105,7 +105,7 @@ def test_a_runtime_is_named(gizmo):
     # A card that names no package has the one it is read by recorded.
     bare = MODULE.replace('engine_packages=("gizmo-engine",)', 'package="gizmo_engine"')
     (gizmo / "accelbench_gizmo.py").write_text(bare, encoding="utf-8")
-    assert environment(gizmo)["packages"]["gizmo-engine"] == "4.5.6"
+    assert describe_environment(gizmo)["packages"]["gizmo-engine"] == "4.5.6"
     # Charts give its lines the dashes of its card and its platforms colour.
     ways = way_of(
         [
@@ -126,7 +126,7 @@ def test_a_runtime_is_named(gizmo):
     absent = type("Place", (), {"hardware": "cpu", "reason": "none"})
     Printed(said, {"a": "bert-tiny"}, {"a": absent}).case_started(Asked(), 0, 1, 1)  # type: ignore[arg-type, dict-item]
     assert "Gizmo Engine Benchmark: bert-tiny\n" in said.getvalue()
-    assert belongs("gizmo_jammed") is Belongs.MACHINE
+    assert reason_subject("gizmo_jammed") is Belongs.MACHINE
     forget()
 
 
@@ -199,8 +199,8 @@ def test_runtimes_of_our_own():
     assert sorted(named) == sorted(plugins.own_runtimes())
     assert set(named) <= set(devices.cards()) <= {*named, *OF_PLUGINS}
     # Plugins of this repository have extras of their names.
-    assert set(installed().engine_packages) == OF_PLUGINS
-    assert OF_PLUGINS & set(devices.cards()) <= set(FileFormat.known())
+    assert set(installed_extras().engine_packages) == OF_PLUGINS
+    assert OF_PLUGINS & set(devices.cards()) <= set(FileFormat.all_formats())
     assert set(kinds._OF_PLUGINS.values()) == OF_PLUGINS
     # The dashes of our own tell them apart.
     cards = devices.cards()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accelbench.core.devices import cards
-from accelbench.core.plausible_values import SHARED, belongs, known_reasons
+from accelbench.core.plausible_values import SHARED_REASONS, known_reasons, reason_subject
 from accelbench.core.vocabulary import Belongs
 
 ROOT = Path(__file__).parents[2]
@@ -46,9 +46,9 @@ def test_reasons():
         (line,) = re.findall(rf"^\| {where} \|(.*)\|$", text, flags=re.MULTILINE)
         told = set(re.findall("`([a-z_]+)`", line))
         assert told == {reason for reason, place in known_reasons().items() if place is where}
-    told = [*SHARED, *(reason for card in cards().values() for reason in card.reasons)]
+    told = [*SHARED_REASONS, *(reason for card in cards().values() for reason in card.reasons)]
     assert len(told) == len(set(told))
     # A reason that nobody knows is the cells.
-    assert belongs("gremlins") is Belongs.CELL
-    assert belongs("disk_full") is Belongs.MACHINE
-    assert belongs("timeout") is Belongs.QUESTION
+    assert reason_subject("gremlins") is Belongs.CELL
+    assert reason_subject("disk_full") is Belongs.MACHINE
+    assert reason_subject("timeout") is Belongs.QUESTION

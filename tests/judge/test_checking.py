@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.columns import ASKED
+from accelbench.core.columns import CONFIGURATION_COLUMNS
 from accelbench.judge import regressions
 from accelbench.judge.regressions import Check, CheckedQuestion, Outcome, Rules
 from accelbench.judge.run_noise import histories
@@ -180,7 +180,7 @@ def test_what_is_not_alike():
     now = launches(**NOW, conditions={"versions": {"torch": "2.14"}})
     assert only(checked(now, launches())).differs == ("versions.torch 2.13 → 2.14",)
     # A baseline that says less matches by what it says.
-    told = set(ASKED) - {"threads", "options", "weights", "device_name"}
+    told = set(CONFIGURATION_COLUMNS) - {"threads", "options", "weights", "device_name"}
     before = [{name: value for name, value in one.items() if name not in {"threads", "options"}}
               for one in launches()]  # fmt: skip
     assert only(checked(launches(**NOW), before, Rules(told))).outcome is Outcome.STEADY

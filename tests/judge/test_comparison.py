@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accelbench.core.figures import Statistic
+from accelbench.core.result_statistics import Statistic
 from accelbench.core.rows import Row
 from accelbench.judge.comparison import REFUSED, Compared, answers_to, axes_with_answers, compared
 from accelbench.judge.conditions import differences

@@ -13,8 +13,8 @@ from scipy import stats
 
 from accelbench.judge import verdicts
 from accelbench.judge.verdicts import METRICS, Judged, Judgement, Metric, NoisePrior
-from accelbench.measure.launch_verdicts import Noise, pooled, pooled_noise
-from accelbench.measure.run_to_run_noise import Apart, find_gate_noise, independent
+from accelbench.measure.launch_verdicts import Noise, pool_noise, pool_runs
+from accelbench.measure.run_to_run_noise import UnpairedPower, find_gate_noise, independent_count
 from accelbench.present.check import change
 
 LATENCY, THROUGHPUT, MEMORY, *_ = METRICS
@@ -190,7 +190,7 @@ def test_between_runs_the_limit_is_that_of_a_one_sided_test(count):
         Noise(0.02, 300),
         runs=KNOWN,
     )
-    n = independent(launches(10.0, count=count))
+    n = independent_count(launches(10.0, count=count))
     error = math.sqrt(2 * 0.02**2 + 0.02**2 * 2 / n)
     freedom = error**4 / ((0.02**2 * 2 / n) ** 2 / (2 * n - 2))  # Welch and Satterthwaite
     limit = stats.t.ppf(0.99, freedom) * error
@@ -244,7 +244,7 @@ def simulate(
         before, now = (
             np.exp(rng.normal(0.0, deviation) + rng.normal(0.0, 0.02, count)) for _ in range(2)
         )
-        noise = pooled_noise([before.tolist(), now.tolist()])
+        noise = pool_runs([before.tolist(), now.tolist()])
         found.append(
             [
                 judged(LATENCY, before.tolist(), (now * (1 + shift)).tolist(), noise, None, runs)
@@ -261,7 +261,7 @@ def share(found: Sequence[Sequence[Judged]], at: int, answer: Judgement) -> floa
 @pytest.mark.parametrize(("count", "deviation"), [(5, 0.02), (10, 0.02), (40, 0.02), (10, 0.005)])
 def test_the_printed_change_is_found_in_four_of_five_cases(count, deviation):
     runs = Noise(deviation, math.inf)
-    printed = Apart(0.02, count, count, runs).detectable()
+    printed = UnpairedPower(0.02, count, count, runs).detectable()
     assert printed is not None
     found = simulate(600, count, deviation, [printed], runs)
     # Three standard errors of 600 trials are 4.9 %.
@@ -293,7 +293,7 @@ def test_the_interval_is_welchs(before, now):
 def test_pooled_noise_is_the_spread_within_runs(runs):
     centered = [np.log(run) - np.log(run).mean() for run in runs]
     freedom = sum(len(run) - 1 for run in runs)
-    found = pooled_noise(runs)
+    found = pool_runs(runs)
     if freedom == 0:
         assert found is None
         return
@@ -305,8 +305,8 @@ def test_pooled_noise_is_the_spread_within_runs(runs):
 
 def test_how_noise_is_estimated_and_shown():
     # Several estimates of noise count by what they rest on.
-    assert pooled([]) is None
-    found = pooled([Noise(0.01, 30), Noise(0.02, 10)])
+    assert pool_noise([]) is None
+    found = pool_noise([Noise(0.01, 30), Noise(0.02, 10)])
     assert found == Noise(pytest.approx(math.sqrt((30 * 1e-4 + 10 * 4e-4) / 40)), 40)
     # Forty launches on a machine that wanders tell less than forty of one that does not.
     rng = np.random.default_rng(5)

@@ -33,8 +33,8 @@ class Asked:
     ],
 )
 def test_no_platform_is_looked_for_where_results_are_of_another_machine(machine, monkeypatch):
-    monkeypatch.setattr(machine_matrix, "Detected", Asked)
-    monkeypatch.setattr(machine_matrix, "environment", lambda: ATTIC)
+    monkeypatch.setattr(machine_matrix, "LazyInventory", Asked)
+    monkeypatch.setattr(machine_matrix, "describe_environment", lambda: ATTIC)
     assert LocalPlatforms().absences(machine, ["openvino", "cuda"]) == {}
 
 
@@ -42,6 +42,6 @@ def test_of_what_a_source_measured_not_even_this_machine_is_asked(monkeypatch):
     def asked() -> NoReturn:
         raise AssertionError("this machine was looked at")
 
-    monkeypatch.setattr(machine_matrix, "environment", asked)
+    monkeypatch.setattr(machine_matrix, "describe_environment", asked)
     source = machine_of("r1", {**ATTIC, "source": {"name": "somebody"}})
     assert LocalPlatforms().absences(source, ["openvino"]) == {}

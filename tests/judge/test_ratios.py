@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.figures import Statistic
+from accelbench.core.result_statistics import Statistic
 from accelbench.judge.ratios import LAUNCHES, SAMPLES, interval_within, mean_beside, ratio
 from accelbench.judge.run_noise import Histories
 from asked_rows import row

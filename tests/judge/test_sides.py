@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.figures import Statistic
+from accelbench.core.result_statistics import Statistic
 from accelbench.judge.questions import AXES
 from accelbench.judge.sides import Side, sides
 from asked_rows import row

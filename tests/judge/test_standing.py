@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.evidence.launches import launches_of, newest
-from accelbench.evidence.measurements import RunMeasurement, current_of
+from accelbench.evidence.launches import launches_of, newest_run
+from accelbench.evidence.measurements import RunMeasurement, current_measurements
 from accelbench.judge.points import points
 from accelbench.judge.versions import software
 from asked_rows import row as asked
@@ -20,7 +20,7 @@ def row(**changes: Any) -> dict[str, Any]:
 
 
 def standing(rows: list[dict[str, Any]]) -> RunMeasurement:
-    (current,) = current_of([rows])
+    (current,) = current_measurements([rows])
     return current
 
 
@@ -84,19 +84,19 @@ def test_how_long_was_measured_is_no_software():
 def test_of_an_import_of_many_releases_the_newest_day_speaks():
     old = row(run_id="import-a", started_at="2026-01-01 23:00:00")
     new = [row(run_id="import-a", started_at=f"2026-02-01 0{n}:00:00") for n in (1, 2)]
-    assert newest([old, *new]) == new
+    assert newest_run([old, *new]) == new
 
 
 def test_a_run_of_ours_may_pass_midnight():
     several = [row(started_at=f"2026-01-0{n} 00:00:00") for n in (1, 2)]
-    assert newest(several) == several
+    assert newest_run(several) == several
 
 
 def test_a_launch_of_no_use_is_left_out_beside_such_as_are():
     good = launches(4, 1, quality="converged")
     wild = row(run_id="r1", launch=4, latency_p50_ms=800.0, quality="unusable")
     found = standing([*good, wild])
-    assert (list(found.rows), list(found.unusable)) == (good, [wild])
+    assert (list(found.rows), list(found.unusable_rows)) == (good, [wild])
     (point,) = points([*good, wild])
     assert list(point.rows) == good
 

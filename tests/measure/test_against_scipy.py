@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from known_series import evenly_mixed
 from scipy import stats
 
-from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.measure.intervals import effective_size, lag1
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
+from accelbench.measure.intervals import effective_size, lag1_correlation
 from accelbench.measure.launch_verdicts import (
     MOST_LAUNCHES,
     aa_noise,
     paired_interval,
-    pooled_noise,
+    pool_runs,
     required_launches,
 )
-from accelbench.measure.loop import drift
-from accelbench.measure.run_to_run_noise import Apart, unpaired_interval
+from accelbench.measure.loop import find_drift
+from accelbench.measure.run_to_run_noise import UnpairedPower, unpaired_interval
 from accelbench.measure.student import binomial_cdf
-from accelbench.measure.summary import MILD, SEVERE, labels, percentile
+from accelbench.measure.summary import MILD, SEVERE, outlier_labels, percentile
 
 times = st.floats(1e3, 1e9)
 few = st.lists(times, min_size=2, max_size=9)  # of fewer than ten all count as independent
@@ -72,7 +72,7 @@ def test_pooled_noise_is_the_error_of_an_analysis_of_variance(runs):
     logs = [np.log(run) for run in runs]
     within = sum(float(((one - one.mean()) ** 2).sum()) for one in logs)
     freedom = sum(map(len, runs)) - len(runs)
-    found = pooled_noise(runs)
+    found = pool_runs(runs)
     assert found.freedom == freedom
     assert found.value == pytest.approx(math.sqrt(within / freedom), rel=1e-9, abs=1e-12)
 
@@ -103,7 +103,7 @@ def test_what_sides_of_their_own_can_show(noise, first, second):
 
     The sum of two quantiles is within three hundredths of the noncentral t's power.
     """
-    found = Apart(noise, first, second).detectable()
+    found = UnpairedPower(noise, first, second).detectable()
     assert found is not None
     freedom = first + second - 2
     centre = math.log1p(found) / (noise * math.sqrt(1.0 / first + 1.0 / second))
@@ -118,7 +118,7 @@ def test_neighbours_are_correlated_by_the_definition(row):
     want = 0.0
     if len(row) >= 3 and len(set(row)) > 1:
         want = sum((x - mean) * (y - mean) for x, y in pairwise(row)) / whole
-    assert lag1(row) == pytest.approx(want, abs=1e-9)
+    assert lag1_correlation(row) == pytest.approx(want, abs=1e-9)
 
 
 @given(rows)
@@ -173,7 +173,7 @@ def test_a_percentiles_interval_is_the_exact_one_of_order_statistics(n, q):
 @given(rows)
 def test_outliers_lie_beyond_tukeys_fences(row):
     low, high = stats.scoreatpercentile(row, [25, 75])
-    for value, label in zip(row, labels(row), strict=True):
+    for value, label in zip(row, outlier_labels(row), strict=True):
         beyond = max(low - value, value - high)
         want = SEVERE if beyond > 3 * (high - low) else MILD if beyond > 1.5 * (high - low) else 0
         assert label == want
@@ -181,7 +181,7 @@ def test_outliers_lie_beyond_tukeys_fences(row):
 
 @given(st.lists(st.integers(1, 10**6), min_size=30, max_size=90))
 def test_a_drift_is_that_of_the_medians_of_the_thirds(row):
-    found = drift(row)
+    found = find_drift(row)
     third = len(row) // 3
     if found is None:
         return

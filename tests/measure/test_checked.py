@@ -7,7 +7,7 @@ from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.scripted import VirtualClock
 from accelbench.measure.block_validation import refuse_bad_block
-from accelbench.measure.validated_session import AFAR, HERE, CheckedSession, TimeBudget, fits
+from accelbench.measure.validated_session import LOCAL, REMOTE, CheckedSession, TimeBudget, can_fit
 
 MS = 1_000_000
 
@@ -107,7 +107,7 @@ def test_doubts_that_are_explained_are_dropped():
     for _ in range(3):
         found.sample(None, 10, Timing.DEVICE)
     assert session.asked == [10] * 3
-    assert found.explained == TimeBudget()
+    assert found.budget == TimeBudget()
 
     # A training step that was a second look has a loss like any other.
     noted = []
@@ -133,30 +133,30 @@ def test_what_may_be_left_unexplained():
     raw = session
     found = CheckedSession(raw, session.clock, session.clock)
     found.prepare(None)
-    assert found.explained.unexplained_share is None
+    assert found.budget.unexplained_share is None
     for _ in range(3):
         found.sample(None, 1, Timing.EACH)
-    assert found.explained.unexplained_share == pytest.approx(1 - 1 / 1.05)
+    assert found.budget.unexplained_share == pytest.approx(1 - 1 / 1.05)
 
     session = Struck(lambda _: 0, said=0.1)
     found = CheckedSession(session, session.clock, None)
     for _ in range(10):
         found.sample(None, 10, Timing.EACH)
-    assert found.explained.unexplained_share is None
+    assert found.budget.unexplained_share is None
 
-    found = TimeBudget().and_one(100 * MS, 75 * MS)
-    assert found.is_doubtful(HERE)
-    assert not found.is_doubtful(AFAR)
+    found = TimeBudget().add_request(100 * MS, 75 * MS)
+    assert found.is_doubtful(LOCAL)
+    assert not found.is_doubtful(REMOTE)
     block = Block(2, Timing.EACH, {"step": [0, 5000]})
     refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=5000.0)
     with pytest.raises(CaseError, match="took 0 ns"):
         refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=40.0)
 
-    assert TimeBudget(1000 * MS, 400 * MS, 1).hides_most(HERE)
-    assert not TimeBudget(1000 * MS, 600 * MS, 1).hides_most(HERE)
+    assert TimeBudget(1000 * MS, 400 * MS, 1).is_mostly_unexplained(LOCAL)
+    assert not TimeBudget(1000 * MS, 600 * MS, 1).is_mostly_unexplained(LOCAL)
     far = TimeBudget(1000 * MS, 300 * MS, 50)  # the ways there and back
-    assert not far.hides_most(AFAR)
-    assert far.hides_most(HERE)
+    assert not far.is_mostly_unexplained(REMOTE)
+    assert far.is_mostly_unexplained(LOCAL)
 
 
 @pytest.mark.parametrize(
@@ -170,4 +170,4 @@ def test_what_may_be_left_unexplained():
     ],
 )
 def test_samples_fit_into_the_time_of_their_question(said, wall, samples, tick, fit):
-    assert fits(said, wall, samples, tick) is fit
+    assert can_fit(said, wall, samples, tick) is fit

@@ -11,27 +11,27 @@ from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.measure import changes, intervals, loop, stopping
 from accelbench.measure.block_validation import refuse_bad_block, refuse_bad_time
-from accelbench.measure.changes import cuts_of
+from accelbench.measure.changes import find_cuts
 from accelbench.measure.intervals import Interval, MedianEstimate, mean_interval
 from accelbench.measure.launch_verdicts import (
     Noise,
-    enough_launches,
+    find_launch_count,
     independent_launches,
     minimum_detectable_effect,
     verdict,
 )
-from accelbench.measure.loop import Drift, drift
+from accelbench.measure.loop import Drift, find_drift
 from accelbench.measure.run_to_run_noise import (
-    Apart,
-    fewest,
+    UnpairedPower,
+    fewest_launches,
     noise_between,
     noise_of_levels,
-    reach_of_one,
+    single_launch_error,
     unpaired_interval,
 )
 from accelbench.measure.stopping import Decision, StoppingRule
 from accelbench.measure.summary import Percentile, required_size
-from accelbench.measure.validated_session import AFAR, HERE, TimeAllowance, TimeBudget, fits
+from accelbench.measure.validated_session import LOCAL, REMOTE, TimeAllowance, TimeBudget, can_fit
 from accelbench.measure.warmup import WarmupRule
 
 MS = 1_000_000
@@ -43,25 +43,27 @@ def t(p, freedom):
 
 def test_the_noise_of_launches_and_runs():
     error = 0.03 * math.sqrt(1 / 8 + 1 / 12)
-    sides = Apart(0.03, 8, 12)
+    sides = UnpairedPower(0.03, 8, 12)
     assert sides.least_effect == pytest.approx(3 * error)
     found = math.log1p(sides.detectable() or 0.0)
     past_floor = math.log1p(3 * error) + t(0.8, 18) * error
     assert found == pytest.approx(max(past_floor, (t(0.995, 18) + t(0.8, 18)) * error))
 
     forty = math.log1p(0.05) / ((t(0.995, 78) + t(0.8, 78)) * math.sqrt(2 / 40))
-    assert fewest(0.05, lambda n: Apart(forty * (1 - 1e-6), n, n)) == 40
-    assert fewest(0.05, lambda n: Apart(forty * (1 + 1e-6), n, n)) is None
-    assert fewest(0.05, lambda n: Apart(1e-9, n, n)) == 5
+    assert fewest_launches(0.05, lambda n: UnpairedPower(forty * (1 - 1e-6), n, n)) == 40
+    assert fewest_launches(0.05, lambda n: UnpairedPower(forty * (1 + 1e-6), n, n)) is None
+    assert fewest_launches(0.05, lambda n: UnpairedPower(1e-9, n, n)) == 5
     of_pairs = math.log1p(0.05) / ((t(0.995, 39) + t(0.8, 39)) * math.sqrt(2 / 40))
-    assert enough_launches(of_pairs * (1 - 1e-6), 0.05) == 40
-    assert enough_launches(of_pairs * (1 + 1e-6), 0.05) is None
-    assert not Apart(1e-9, 4, 40).suffices(0.05)
-    assert not Apart(1e-9, 40, 4).suffices(0.05)
+    assert find_launch_count(of_pairs * (1 - 1e-6), 0.05) == 40
+    assert find_launch_count(of_pairs * (1 + 1e-6), 0.05) is None
+    assert not UnpairedPower(1e-9, 4, 40).suffices(0.05)
+    assert not UnpairedPower(1e-9, 40, 4).suffices(0.05)
 
-    reach = reach_of_one(0.99, Noise(0.03, 7), Noise(0.04, 100))
+    reach = single_launch_error(0.99, Noise(0.03, 7), Noise(0.04, 100))
     assert reach == pytest.approx(t(0.99, 7) * math.sqrt(2) * 0.05)  # 3, 4 and 5
-    assert reach_of_one(0.99, Noise(0.03, 7)) == pytest.approx(t(0.99, 7) * math.sqrt(2) * 0.03)
+    assert single_launch_error(0.99, Noise(0.03, 7)) == pytest.approx(
+        t(0.99, 7) * math.sqrt(2) * 0.03
+    )
 
     a, b = [-0.01, 0.0, 0.01], [0.05, 0.07, 0.09, 0.11]
     found = unpaired_interval(np.exp(a).tolist(), np.exp(b).tolist(), 0.95, Noise(0.02, 6))
@@ -120,64 +122,64 @@ def test_a_point_stands_alone_from_five_times_the_noise_on(times, alone):
     noise = size / (math.sqrt(2) * stats.norm.ppf(0.75))  # the median of |difference| is the size
     logs = alternating(31, size)
     logs[16] = size / 2 + times * noise  # the middle of its four neighbours is half the size
-    assert bool(changes.course(np.exp(logs).tolist()).spikes) == alone
+    assert bool(changes.find_changes(np.exp(logs).tolist()).spikes) == alone
 
 
 def test_noise_and_levels_of_a_history():
     for apart, alone in ((0.45, True), (0.55, False)):
         logs = np.zeros(21)
         logs[10], logs[11] = 1.0, apart  # the neighbours on both sides are so far apart
-        spikes = [spike.at for spike in changes.course(np.exp(logs).tolist()).spikes]
+        spikes = [spike.at for spike in changes.find_changes(np.exp(logs).tolist()).spikes]
         assert (10 in spikes) == alone
 
-    assert changes.course([1.0] * 10).noise == pytest.approx(math.expm1(1e-3))
+    assert changes.find_changes([1.0] * 10).noise == pytest.approx(math.expm1(1e-3))
 
     triangle = np.abs((np.arange(48) % 24) - 12.0)  # points k apart differ by k
-    assert changes._alike(triangle[:24]) == 16.0
+    assert changes._wander_factor(triangle[:24]) == 16.0
     rng = np.random.default_rng(0)
     seen = set()
     for _ in range(60):
         logs = rng.normal(0.0, 1.0, 24)
-        near, far = changes._apart(logs, 1), changes._apart(logs, 2)
+        near, far = changes._lag_noise(logs, 1), changes._lag_noise(logs, 2)
         seen.add(far > 1.25 * near)
         if far <= 1.25 * near:
-            assert changes._alike(logs) == 1.0
+            assert changes._wander_factor(logs) == 1.0
         else:
             r = 1.0 - (near / far) ** 2
             expected = min((1 + r) / (1 - r) * (far / near) ** 2, 16.0)
-            assert changes._alike(logs) == pytest.approx(expected)
+            assert changes._wander_factor(logs) == pytest.approx(expected)
     assert seen == {True, False}
 
     hill = np.array([0.0, 0.01, 0.02, 0.03, 0.04, 0.03, 0.02, 0.01, 0.0])
     logs = np.concatenate([hill, 0.2 + hill[1:8]])
-    (step,) = changes.course(np.exp(logs).tolist()).steps
+    (step,) = changes.find_changes(np.exp(logs).tolist()).steps
     known = stats.ttest_ind(logs[9:], logs[:9])
     interval = known.confidence_interval(0.999)
     # The spread within the levels is larger than the noise of neighbours here.
     within = math.sqrt((np.var(logs[:9]) * 9 + np.var(logs[9:]) * 7) / 14)
-    assert within > math.log1p(changes.course(np.exp(logs).tolist()).noise)
+    assert within > math.log1p(changes.find_changes(np.exp(logs).tolist()).noise)
     assert step.at == 9
     assert step.p_value == pytest.approx(known.pvalue, rel=1e-6, abs=0.0)
     assert math.log1p(step.low) == pytest.approx(interval.low, rel=1e-6)
     assert math.log1p(step.high) == pytest.approx(interval.high, rel=1e-6)
 
     logs = 0.002 * np.arange(20) + alternating(20, 0.004)
-    found = changes._drift(logs, np.arange(3, 23), 0.03)
+    found = changes._find_drift(logs, np.arange(3, 23), 0.03)
     line = stats.linregress(np.arange(20), logs)
     assert found.since == 3
     assert math.log1p(found.share) == pytest.approx(line.slope * 19)
     assert found.p_value == pytest.approx(line.pvalue, rel=1e-6, abs=0.0)
-    assert changes._drift(logs, np.arange(20), math.expm1(line.slope * 19.5)) is None
-    assert changes._drift(logs[:7], np.arange(7), 0.0) is None  # eight points are the fewest
+    assert changes._find_drift(logs, np.arange(20), math.expm1(line.slope * 19.5)) is None
+    assert changes._find_drift(logs[:7], np.arange(7), 0.0) is None  # eight points are the fewest
 
-    assert cuts_of(np.repeat([0.0, 5.0], [18, 2]), 1.0) == [18]
-    assert cuts_of(np.repeat([0.0, 9.0], 2)[:3], 1.0) == []
+    assert find_cuts(np.repeat([0.0, 5.0], [18, 2]), 1.0) == [18]
+    assert find_cuts(np.repeat([0.0, 9.0], 2)[:3], 1.0) == []
 
 
 @pytest.mark.parametrize(("size", "cut"), [(1.33, []), (1.35, [10])])
 def test_a_cut_costs_three_times_the_logarithm_of_the_points(size, cut):
     """Two halves of ten gain 5·d², and the price is 3·ln 20 = 8.99."""
-    assert cuts_of(np.repeat([0.0, size], 10), 1.0) == cut
+    assert find_cuts(np.repeat([0.0, size], 10), 1.0) == cut
 
 
 def decide(monkeypatch, half_width, effective, elapsed_ns=0, before=None, n=60):
@@ -218,7 +220,7 @@ def test_from_thirty_fixed_samples_on_a_wide_interval_is_unusable(monkeypatch, n
 def warm(*steps, rule=None):
     state = (rule or WarmupRule()).start()
     for step in steps:
-        state = state.fed([round(step)])
+        state = state.add_block([round(step)])
     return state
 
 
@@ -251,20 +253,20 @@ def test_windows_of_warm_up():
 
 
 def test_times_and_losses_of_a_block():
-    assert (HERE.share, AFAR.share) == (0.10, 0.30)
+    assert (LOCAL.share, REMOTE.share) == (0.10, 0.30)
     second = 1000 * MS
-    most = 100 * MS + 3 * HERE.question_ns
-    assert not TimeBudget(second, second - most, 3).is_doubtful(HERE)
-    assert TimeBudget(second, second - most - 1, 3).is_doubtful(HERE)
-    half = 500 * MS + 3 * HERE.question_ns
-    assert not TimeBudget(second, second - half, 3).hides_most(HERE)
-    assert TimeBudget(second, second - half - 1, 3).hides_most(HERE)
+    most = 100 * MS + 3 * LOCAL.request_ns
+    assert not TimeBudget(second, second - most, 3).is_doubtful(LOCAL)
+    assert TimeBudget(second, second - most - 1, 3).is_doubtful(LOCAL)
+    half = 500 * MS + 3 * LOCAL.request_ns
+    assert not TimeBudget(second, second - half, 3).is_mostly_unexplained(LOCAL)
+    assert TimeBudget(second, second - half - 1, 3).is_mostly_unexplained(LOCAL)
     allowed = TimeAllowance(0.1, 5, 0, 1)
-    assert allowed.hidden_ns(1000, 800) == pytest.approx(900 - 800 - 5)
-    assert allowed.hidden_ns(1000, 900) == 0.0
+    assert allowed.unexplained_ns(1000, 800) == pytest.approx(900 - 800 - 5)
+    assert allowed.unexplained_ns(1000, 900) == 0.0
 
-    assert fits(1001 + 4 * 7, 1000, 3, 7.0)
-    assert not fits(1001 + 4 * 7 + 1, 1000, 3, 7.0)
+    assert can_fit(1001 + 4 * 7, 1000, 3, 7.0)
+    assert not can_fit(1001 + 4 * 7 + 1, 1000, 3, 7.0)
 
     for count, refused in ((0, False), (2, True), (3, False), (4, True)):
         block = Block(3, Timing.EACH, {"step": [5, 5, 5]}, losses=[1.0] * count)
@@ -291,9 +293,9 @@ def test_a_step_of_no_time_is_possible_only_on_a_coarse_clock(tick, refused):
 
 def test_intervals_of_launches_and_samples():
     assert [required_size(q) for q in (50, 90, 95, 99)] == pytest.approx([20, 100, 200, 1000])
-    assert not Percentile(100.0, 90.0, 110.0, False).wide
-    assert Percentile(100.0, 90.0, 110.1, False).wide
-    assert Percentile(100.0, 89.9, 110.0, False).wide
+    assert not Percentile(100.0, 90.0, 110.0, False).is_wide
+    assert Percentile(100.0, 90.0, 110.1, False).is_wide
+    assert Percentile(100.0, 89.9, 110.0, False).is_wide
 
     # Neighbours that alternate count as n, which leaves n/2 degrees of freedom.
     row = [1.0, 3.0] * 20
@@ -314,7 +316,7 @@ def test_intervals_of_launches_and_samples():
 @pytest.mark.parametrize(("last", "found"), [(104.9, False), (105.1, True)])
 def test_five_percent_from_the_first_third_to_the_last_are_a_drift(last, found):
     row = [100.0] * 20 + [103.0] * 20 + [last] * 20
-    assert drift(row) == Drift(pytest.approx(last / 100.0 - 1.0), found)
+    assert find_drift(row) == Drift(pytest.approx(last / 100.0 - 1.0), found)
 
 
 def test_thirds_are_apart_by_their_intervals_of_99_percent(monkeypatch):
@@ -325,5 +327,5 @@ def test_thirds_are_apart_by_their_intervals_of_99_percent(monkeypatch):
         return Interval(float(row[0]), float(row[0]))
 
     monkeypatch.setattr(loop, "median_interval", interval)
-    assert drift([100.0] * 20 + [105.0] * 20 + [110.0] * 20) == Drift(pytest.approx(0.1), True)
+    assert find_drift([100.0] * 20 + [105.0] * 20 + [110.0] * 20) == Drift(pytest.approx(0.1), True)
     assert set(levels) == {0.99}

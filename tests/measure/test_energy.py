@@ -6,12 +6,12 @@ import pytest
 
 from accelbench.core.energy import EnergyMethod, MeterError, MeterReading
 from accelbench.measure.energy import (
-    ENERGY_FIGURES,
+    ENERGY_COLUMN_NAMES,
     CounterResetError,
     EnergyPass,
     EnergyPoint,
     MeterFacts,
-    updates_of,
+    energy_points,
     window_energy,
 )
 
@@ -28,7 +28,7 @@ def recorded(*values, every=1.0):
 
 
 def test_counters_that_run_over():
-    points = updates_of(recorded(262_000.0, 262_100.0, 57.0, 157.0), COUNTER, [262_143.0])
+    points = energy_points(recorded(262_000.0, 262_100.0, 57.0, 157.0), COUNTER, [262_143.0])
     assert [point.joules for point in points] == [100.0, 200.0, 300.0]
 
     readings = [
@@ -36,26 +36,26 @@ def test_counters_that_run_over():
         MeterReading(SECOND, (10.0, 15.0)),  # the first is full at 1000
         MeterReading(2 * SECOND, (30.0, 25.0)),
     ]
-    points = updates_of(readings, COUNTER, [1000.0, 1000.0])
+    points = energy_points(readings, COUNTER, [1000.0, 1000.0])
     assert [point.joules for point in points] == [30.0, 60.0]
 
 
 @pytest.mark.parametrize(
     ("values", "limit", "why"),
     [
-        ((130_000.0, 130_100.0, 3.0), 262_143.0, "started anew"),  # 132 kJ in a second
-        ((500.0, 600.0, 3.0), None, "does not run over"),
-        ((500.0, 600.0, 300.0), 250.0, "does not run over"),  # above its own range
+        ((130_000.0, 130_100.0, 3.0), 262_143.0, "was reset"),  # 132 kJ in a second
+        ((500.0, 600.0, 3.0), None, "does not overflow"),
+        ((500.0, 600.0, 300.0), 250.0, "does not overflow"),  # above its own range
     ],
 )
 def test_a_counter_that_was_started_anew_is_told_from_a_full_one(values, limit, why):
     with pytest.raises(CounterResetError, match=why):
-        updates_of(recorded(*values), COUNTER, [limit])
+        energy_points(recorded(*values), COUNTER, [limit])
 
 
 def test_a_window_lies_between_updates_and_has_an_interval():
     # A counter of 50 W that moves each second: the window ends half a second after an update.
-    points = updates_of(recorded(*(50.0 * i for i in range(30))), COUNTER, [None])
+    points = energy_points(recorded(*(50.0 * i for i in range(30))), COUNTER, [None])
     window = window_energy(points, round(0.5 * SECOND), round(25.5 * SECOND))
     assert (window.seconds, window.watts, window.updates) == (24.0, 50.0, 25)
     assert window.low == pytest.approx(50.0)
@@ -63,7 +63,7 @@ def test_a_window_lies_between_updates_and_has_an_interval():
 
     powers = [40.0, 60.0] * 60
     joules = [sum(powers[:i]) for i in range(0, 121, 3)]
-    points = updates_of(recorded(*joules, every=3.0), COUNTER, [None])
+    points = energy_points(recorded(*joules, every=3.0), COUNTER, [None])
     window = window_energy(points, 0, 10**12)
     assert window.low is not None
     assert window.high is not None
@@ -82,10 +82,10 @@ def test_a_window_lies_between_updates_and_has_an_interval():
     fewer = window_energy(points[1:], 0, 19 * SECOND)
     assert (fewer.low, fewer.high) == (None, None)
 
-    points = updates_of(recorded(1.0, 1.0, 2.0, 2.0), COUNTER, [None])
+    points = energy_points(recorded(1.0, 1.0, 2.0, 2.0), COUNTER, [None])
     assert len(points) == 1
     assert window_energy(points, 0, 10 * SECOND) is None
-    points = updates_of(recorded(100.0, 200.0, 200.0), INTEGRATED, [None])
+    points = energy_points(recorded(100.0, 200.0, 200.0), INTEGRATED, [None])
     assert [point.joules for point in points] == [0.0, 150.0, 350.0]
 
 
@@ -159,7 +159,7 @@ def measured(watch, method=COUNTER, limit=None, rules=None):
 
 def why_none(report):
     assert not report.columns
-    assert set(report.reasons) == set(ENERGY_FIGURES)
+    assert set(report.reasons) == set(ENERGY_COLUMN_NAMES)
     (why,) = set(report.reasons.values())
     return why
 
@@ -192,7 +192,7 @@ def test_windows_of_slow_and_stuck_counters():
 
     why = why_none(measured(VirtualWatch(TwoPowers(update=7.0))))
     assert why.startswith("not available: its counter moved 8 times in 60")
-    assert "20 are the least" in why
+    assert "minimum of 20" in why
     watch = VirtualWatch(lambda seconds, busy: 4711.0)
     assert "its counter did not move in 10 s under load" in why_none(measured(watch))
     report = measured(VirtualWatch(TwoPowers(), busy_s=90.0))
@@ -226,7 +226,7 @@ def test_resets_are_measured_again_and_power_is_integrated():
 
     watch = VirtualWatch(StartedAnew(6.0, 7.0))
     why = why_none(measured(watch, limit=262_143.0))
-    assert "started anew" in why
+    assert "was reset" in why
     assert "in 2 windows one after another" in why
 
     watch = VirtualWatch(lambda seconds, busy: 120.0 if busy else 20.0, every=0.1)
@@ -236,7 +236,7 @@ def test_resets_are_measured_again_and_power_is_integrated():
     assert report.columns["idle_power_watts"] == pytest.approx(20, rel=0.01)
 
     watch = VirtualWatch(lambda seconds, busy: 120.0 + seconds, every=4.0)
-    assert "20 are the least" in why_none(measured(watch, INTEGRATED))
+    assert "minimum of 20" in why_none(measured(watch, INTEGRATED))
     watch = VirtualWatch(lambda seconds, busy: 65.0, every=0.1)
     assert "never changed" in why_none(measured(watch, INTEGRATED))
 
@@ -244,7 +244,7 @@ def test_resets_are_measured_again_and_power_is_integrated():
 def test_steps_that_cannot_be_told_from_idling():
     watch = VirtualWatch(TwoPowers())
     watch.failure = "GPU is lost"
-    assert "the meter stopped answering: GPU is lost" in why_none(measured(watch))
+    assert "the meter no longer answers: GPU is lost" in why_none(measured(watch))
     report = measured(VirtualWatch(lambda seconds, busy: 50.0 - busy, every=0.1), INTEGRATED)
     assert report.columns["energy_above_idle_joules"] < 0
-    assert "Something else ran meanwhile" in report.warnings[0]
+    assert "Other work ran" in report.warnings[0]

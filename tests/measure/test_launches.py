@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from accelbench.measure.launch_verdicts import (
     ComparisonAnswer,
     aa_noise,
-    abba,
+    abba_order,
     least_effect,
     minimum_detectable_effect,
     paired_interval,
@@ -22,19 +22,19 @@ medians = st.lists(st.floats(1e3, 1e9), min_size=2, max_size=40)
 def launches(random, k, noise=0.03, effect=0.0, drift=0.0):
     """Medians of k interleaved launches a side: launch noise, and a machine that drifts."""
     clock = {"a": [], "b": []}
-    for i, arm in enumerate(abba(k)):
+    for i, arm in enumerate(abba_order(k)):
         level = 1e7 * (1 + drift * i / (2 * k)) * ((1 + effect) if arm == "b" else 1)
         clock[arm].append(level * math.exp(random.normal(0, noise)))
     return clock["a"], clock["b"]
 
 
 def test_launches_in_turns():
-    assert "".join(abba(1)) == "ab"
-    assert "".join(abba(2)) == "abba"
-    assert "".join(abba(5)) == "abbaabbaab"
-    assert abba(40).count("a") == abba(40).count("b") == 40
+    assert "".join(abba_order(1)) == "ab"
+    assert "".join(abba_order(2)) == "abba"
+    assert "".join(abba_order(5)) == "abbaabbaab"
+    assert abba_order(40).count("a") == abba_order(40).count("b") == 40
     with pytest.raises(ValueError, match="at least one"):
-        abba(0)
+        abba_order(0)
 
     random = np.random.default_rng(0)
     a, b = launches(random, 10, noise=1e-6, drift=0.5)

@@ -13,7 +13,7 @@ from accelbench.core.protocols import Block, Device, Job
 from accelbench.core.unusable_reasons import NOT_USED
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.engines.scripted import ScriptedSession, VirtualClock
-from accelbench.measure.block_validation import side_passes
+from accelbench.measure.block_validation import run_side_passes
 from accelbench.measure.loop import Rules, measure
 from accelbench.measure.stopping import StoppingRule
 from accelbench.measure.warmup import WarmupRule
@@ -124,11 +124,11 @@ def test_warm_up_and_steadiness():
 
     found = measured(step_ns=[round(MS * 1.0005 ** min(i, 1600)) for i in range(20_000)])
     assert found.quality is Quality.UNSTEADY
-    assert any("settled" in w for w in found.warnings)
+    assert any("not yet steady" in w for w in found.warnings)
 
     found = measured(step_ns=[round(MS * 1.02**i) for i in range(600)])
     assert found.quality is Quality.UNUSABLE
-    assert any("settled" in w for w in found.warnings)
+    assert any("not yet steady" in w for w in found.warnings)
     (said,) = [w for w in found.warnings if NOT_USED in w]
     low, middle, high = (found.metrics[f"latency_{n}_ms"] for n in ("ci_low", "p50", "ci_high"))
     share = math.ceil(100 * (high - low) / 2 / middle)
@@ -242,7 +242,7 @@ def test_drift_and_compilation_are_unsteady():
     notes = Notes()
     found = measure(session, case, fixed(3, 40), clock, notes, notes)
     assert found.quality is Quality.UNSTEADY
-    assert any("compiled anew once" in w for w in found.warnings)
+    assert any("compiled again once" in w for w in found.warnings)
 
 
 def test_compiling_is_told_apart():
@@ -438,5 +438,5 @@ def test_a_pass_beside_takes_60_ms_or_three_steps_or_one_that_is_long(step_ms, s
         return Block(n, timing, {"step": [MS] * n})
 
     session = SimpleNamespace(phases=("step",), device_timed=True, sample=sample)
-    side_passes(session, case_of(), None, step_ms * MS, Notes())
+    run_side_passes(session, case_of(), None, step_ms * MS, Notes())
     assert asked == [steps]

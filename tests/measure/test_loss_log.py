@@ -12,7 +12,7 @@ def logged(*blocks):
     """A log of blocks with these losses."""
     log = LossLog()
     for losses in blocks:
-        log.note(Block(len(losses), Timing.EACH, {"step": [1] * len(losses)}, losses=losses))
+        log.record(Block(len(losses), Timing.EACH, {"step": [1] * len(losses)}, losses=losses))
     return log
 
 
@@ -42,14 +42,12 @@ FALLING = [2.0 * 0.99**i for i in range(10)]
 
 
 def test_steps_that_train_for_a_while_only_are_refused():
-    with pytest.raises(
-        CaseError, match="of the 40 after them with 0: the others did not"
-    ) as caught:
-        logged(FALLING + [FALLING[-1]] * 40).refuse_standing()
+    with pytest.raises(CaseError, match="0 of the 40 after them: the others did not") as caught:
+        logged(FALLING + [FALLING[-1]] * 40).refuse_constant()
     assert caught.value.reason == "wrong_steps"
     now_and_then = [1.7 - 0.01 * (i // 3) for i in range(60)]
     with pytest.raises(CaseError, match="the others did not train"):
-        logged(FALLING + now_and_then).refuse_standing()
+        logged(FALLING + now_and_then).refuse_constant()
 
 
 @pytest.mark.parametrize(
@@ -65,4 +63,4 @@ def test_steps_that_train_for_a_while_only_are_refused():
     ],
 )
 def test_losses_of_honest_training_stand(losses):
-    logged(losses).refuse_standing()
+    logged(losses).refuse_constant()

@@ -9,8 +9,8 @@ from accelbench.measure.summary import (
     MILD,
     SEVERE,
     Outliers,
-    labels,
-    outliers,
+    count_outliers,
+    outlier_labels,
     percentile,
     required_size,
 )
@@ -97,25 +97,25 @@ def test_no_percentile_outside_the_open_range(q):
 def test_outliers_lie_beyond_the_fences():
     # Quartiles 3 and 7 of 1 … 9, range 4: fences at 13 and 19, -3 and -9.
     row = [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert outliers(row) == Outliers(0, 0)
-    assert list(labels([*row[:-1], 13])) == [0] * 9
-    assert list(labels([*row[:-1], 14])) == [0] * 8 + [MILD]
-    assert list(labels([*row[:-1], 20])) == [0] * 8 + [SEVERE]
-    assert list(labels([-10, *row[1:]])) == [SEVERE] + [0] * 8
+    assert count_outliers(row) == Outliers(0, 0)
+    assert list(outlier_labels([*row[:-1], 13])) == [0] * 9
+    assert list(outlier_labels([*row[:-1], 14])) == [0] * 8 + [MILD]
+    assert list(outlier_labels([*row[:-1], 20])) == [0] * 8 + [SEVERE]
+    assert list(outlier_labels([-10, *row[1:]])) == [SEVERE] + [0] * 8
 
     random = np.random.default_rng(2)
-    normal = outliers(random.normal(100, 1, 100_000))
+    normal = count_outliers(random.normal(100, 1, 100_000))
     assert normal.mild / 100_000 == pytest.approx(0.0070, abs=0.001)
     assert normal.severe < 5
-    assert outliers(random.standard_cauchy(100_000)).severe / 100_000 > 0.05
+    assert count_outliers(random.standard_cauchy(100_000)).severe / 100_000 > 0.05
 
     for row in ([], [5], [5, 5], [0] * 100):
-        assert outliers(row) == Outliers(0, 0)
-        assert len(labels(row)) == len(row)
+        assert count_outliers(row) == Outliers(0, 0)
+        assert len(outlier_labels(row)) == len(row)
 
 
 @given(rows)
 def test_every_sample_keeps_its_place_and_counts_agree(row):
-    marks = labels(row)
+    marks = outlier_labels(row)
     assert len(marks) == len(row)
-    assert outliers(row) == Outliers(int((marks == MILD).sum()), int((marks == SEVERE).sum()))
+    assert count_outliers(row) == Outliers(int((marks == MILD).sum()), int((marks == SEVERE).sum()))

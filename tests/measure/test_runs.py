@@ -9,7 +9,7 @@ from accelbench.measure.launch_verdicts import Noise
 from accelbench.measure.run_to_run_noise import (
     MOST_NEIGHBOURS,
     PRIOR,
-    Apart,
+    UnpairedPower,
     find_gate_noise,
     noise_between,
     unpaired_interval,
@@ -29,13 +29,13 @@ def test_the_prior_stands_without_a_history():
     assert noise_between([]) == PRIOR
     assert noise_between([[10.0, 10.1]]) == PRIOR
     # An interval of 99 % reaches 18 %, however many launches: the prior of a comparison is weak.
-    detected = Apart(0.0, 40, 40, PRIOR).reach(0.995)
+    detected = UnpairedPower(0.0, 40, 40, PRIOR).error_at(0.995)
     assert math.expm1(detected) == pytest.approx(0.18, abs=0.01)
 
     assert find_gate_noise([]) == KNOWN
     assert find_gate_noise([[10.0, 10.1]]) == KNOWN
     # 2.33 · √2 · 2 %, where three degrees of freedom would come to 4.54 · √2 · 2 %.
-    assert Apart(0.0, 40, 40, KNOWN).reach(0.99) == pytest.approx(
+    assert UnpairedPower(0.0, 40, 40, KNOWN).error_at(0.99) == pytest.approx(
         2.326348 * math.sqrt(2) * 0.02, rel=1e-5
     )
 
@@ -107,7 +107,7 @@ def test_what_runs_show_of_a_machine():
     for _ in range(400):
         means = rng.normal(0.0, 0.05, 12)
         noise = find_gate_noise(of_means(*means[:11]))
-        alarms += means[11] - means[10] > Apart(0.0, 10, 10, noise).reach(0.99)
+        alarms += means[11] - means[10] > UnpairedPower(0.0, 10, 10, noise).error_at(0.99)
     assert alarms <= 10
 
     found = noise_between(history(0.0, 40))

@@ -4,7 +4,7 @@ from known_series import CENTER, ar1, two_modes, two_modes_median
 
 from accelbench.core.vocabulary import Quality
 from accelbench.measure.intervals import Interval, median_interval
-from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings, worth
+from accelbench.measure.stopping import Decision, StoppingRule, limit_quality, sample_warnings
 
 S = 10**9
 
@@ -46,7 +46,7 @@ def test_quiet_cases_converge_at_the_first_look():
 
     assert sample_warnings(30) == ()
     assert "Only 29 samples, fewer than the minimum of 30" in sample_warnings(29)[0]
-    assert "too few to say" in sample_warnings(4)[0]
+    assert "too few for an interval" in sample_warnings(4)[0]
     assert "Only 1 sample, fewer" in sample_warnings(1)[0]
     assert "rough" in sample_warnings(5)[0]
 
@@ -124,9 +124,9 @@ def test_noise_is_one_thing_and_no_figure_at_all_another(slower, quality):
 
 def test_few_samples_and_wide_intervals():
     at = Decision(True, None, Interval(75.0, 125.0))
-    assert worth(Quality.TIME_LIMITED, at, 100.0) is Quality.TIME_LIMITED
-    assert worth(Quality.TIME_LIMITED, at, 99.9) is Quality.UNUSABLE
-    assert worth(Quality.FIXED, Decision(True), 99.9) is Quality.FIXED
+    assert limit_quality(Quality.TIME_LIMITED, at, 100.0) is Quality.TIME_LIMITED
+    assert limit_quality(Quality.TIME_LIMITED, at, 99.9) is Quality.UNUSABLE
+    assert limit_quality(Quality.FIXED, Decision(True), 99.9) is Quality.FIXED
 
     # Of AR(1) series with lag-1 0.95, whose first steps are alike, intervals covered 0.7.
     covered = []

@@ -94,7 +94,7 @@ def test_what_a_summary_takes_over_or_leaves_out():
     assert summarise([10**9] * 5, EACH, batch=2, items_per_step=256)["throughput"] == 256
     with pytest.raises(ValueError, match="phase"):
         summarise([1, 2, 3], Resolution(Timing.PHASES))
-    with pytest.raises(ValueError, match="one step a sample"):
+    with pytest.raises(ValueError, match="one step per sample"):
         summarise([1, 2, 3], Resolution(Timing.EACH, 5))
 
 

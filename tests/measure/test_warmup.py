@@ -15,7 +15,7 @@ def run(rule, step_at, compile_at=frozenset()):
         assert n > 0
         steps = range(state.steps, state.steps + n)
         blocks.append(n)
-        state = state.fed([step_at(i) for i in steps], len(compile_at & set(steps)))
+        state = state.add_block([step_at(i) for i in steps], len(compile_at & set(steps)))
         assert len(blocks) < 1000
     return state, blocks
 
@@ -41,19 +41,19 @@ def test_windows_are_filled_by_number_or_time():
 
 def test_windows_agree_within_two_percent_and_compilation_begins_anew():
     def second_window(step_ns):
-        state = WarmupRule().start().fed([100 * MS] * 5)
+        state = WarmupRule().start().add_block([100 * MS] * 5)
         assert not state.done
-        return state.fed([step_ns] * 5)
+        return state.add_block([step_ns] * 5)
 
     assert second_window(102 * MS).steady
     assert not second_window(103 * MS).done
     assert not second_window(97 * MS).done
 
-    state = WarmupRule().start().fed([100 * MS] * 5)
-    assert not state.fed([100 * MS] * 5, compilations=1).done
-    after = state.fed([100 * MS] * 5, compilations=1).fed([100 * MS] * 5)
+    state = WarmupRule().start().add_block([100 * MS] * 5)
+    assert not state.add_block([100 * MS] * 5, compilations=1).done
+    after = state.add_block([100 * MS] * 5, compilations=1).add_block([100 * MS] * 5)
     assert not after.done
-    assert after.fed([100 * MS] * 5).steady
+    assert after.add_block([100 * MS] * 5).steady
     assert after.steps == 15
 
 
@@ -100,12 +100,12 @@ def test_a_fixed_number_is_exact_and_not_judged(fixed):
 
 
 def test_blocks_count_by_their_steps():
-    state = WarmupRule().start().fed([50 * MS, 50 * MS], steps_per_sample=1000)
+    state = WarmupRule().start().add_block([50 * MS, 50 * MS], steps_per_sample=1000)
     assert state.steps == 2000
     assert state.step_ns == 50_000
-    assert state.fed([100 * MS], steps_per_sample=2000).steady
-    state = WarmupRule().start().fed([MS])
-    assert state.fed([]) == state
+    assert state.add_block([100 * MS], steps_per_sample=2000).steady
+    state = WarmupRule().start().add_block([MS])
+    assert state.add_block([]) == state
 
 
 @given(st.lists(st.integers(0, 5_000 * MS), min_size=1, max_size=20))

@@ -133,7 +133,7 @@ SMALL = [s for s in every_model() if "small" in s.sets]
 @pytest.mark.parametrize("trained", [False, True], ids=["inference", "training"])
 def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec, trained):
     """Ties and buffers too; and its digest is that of the fp32 weights."""
-    spec = spec.trained if trained and spec.training else spec
+    spec = spec.training_variant if trained and spec.training else spec
     whole = built(spec, seed=3)
     narrow = built(spec, seed=3, dtype=torch.bfloat16)
     assert narrow.digest == whole.digest == weights_digest(whole.module)

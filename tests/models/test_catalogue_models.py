@@ -137,7 +137,7 @@ def test_a_case_goes_through_json_and_stays_itself(spec):
 @of([*OTHERS, find("detr-resnet-50")])
 def test_the_model_that_is_trained_has_as_many_parameters(spec):
     """None needs another head; DETR's other builder sets weights free, and adds none."""
-    assert parameter_count(skeleton(spec.trained)) == spec.parameters
+    assert parameter_count(skeleton(spec.training_variant)) == spec.parameters
 
 
 @pytest.mark.parametrize(("name", "card"), CARDS.items(), ids=CARDS)
@@ -172,7 +172,7 @@ def test_an_encoder_of_a_folder_gets_a_new_head_for_its_training(name, tmp_path)
     spec = find(name)
     saved = build(spec, 4)
     saved.save_pretrained(tmp_path)
-    one, again = (build(spec.trained, 0, weights=str(tmp_path)) for _ in range(2))
+    one, again = (build(spec.training_variant, 0, weights=str(tmp_path)) for _ in range(2))
     assert weights_digest(one) == weights_digest(again)
     for key, value in saved.state_dict().items():
         assert torch.equal(one.base_model.state_dict()[key], value), key
@@ -182,7 +182,7 @@ def test_an_encoder_of_a_folder_gets_a_new_head_for_its_training(name, tmp_path)
     body.pop("embeddings.LayerNorm.weight")
     save_file(body, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(CaseError, match="lacks 1 of the model's weights") as raised:
-        build(spec.trained, 0, weights=str(tmp_path))
+        build(spec.training_variant, 0, weights=str(tmp_path))
     assert raised.value.reason == "weights_incomplete"
 
 
@@ -254,7 +254,7 @@ def test_half_the_bits_are_enough_for_finite_outputs(spec):
 @of(TINY_TEXT)
 @pytest.mark.parametrize("narrow", [False, True], ids=["fp32", "autocast"])
 def test_training_of_text_reaches_every_weight(spec, narrow):
-    module = build(spec.trained, 0).train()
+    module = build(spec.training_variant, 0).train()
     torch.manual_seed(0)  # gradients of two items may cancel, as dropout has it
     with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
         outputs, fed = stepped(spec, module, Shapes(2, sequence=12))
@@ -274,7 +274,7 @@ def test_a_training_step_reaches_the_weights(spec):
     Those are: LLaVA's last layer of vision, whose output is not used; poolers that no one
     asks; a second scale of CLAP; Wav2Vec2's mask; DETR's stem and first stage.
     """
-    module = build(spec.trained, seed=0).train()
+    module = build(spec.training_variant, seed=0).train()
     torch.manual_seed(0)
     outputs, fed = stepped(spec, module, Shapes(2))
     loss = named(spec.training.loss)(outputs, fed)
@@ -293,8 +293,10 @@ def test_a_training_step_reaches_the_weights(spec):
 
 @of([s for s in TEXT if s.training and s.training.builder])
 def test_an_encoder_is_trained_with_two_classes(spec):
-    assert spec.trained.config["num_labels"] == 2
-    assert spec.builder == spec.trained.builder.replace("ForSequenceClassification", "Model")
+    assert spec.training_variant.config["num_labels"] == 2
+    assert spec.builder == spec.training_variant.builder.replace(
+        "ForSequenceClassification", "Model"
+    )
     labels = drawn(spec, Shapes(64), Mode.TRAINING)["labels"]
     assert set(labels.tolist()) == {0, 1}
 
@@ -443,7 +445,7 @@ def test_training_of_wav2vec2_repeats():
     losses = []
     for numpy_seed in (1, 2):
         np.random.seed(numpy_seed)
-        module = build(spec.trained, seed=0).train()
+        module = build(spec.training_variant, seed=0).train()
         torch.manual_seed(0)
         outputs, fed = stepped(spec, module, Shapes(2))
         losses.append(float(named("ctc")(outputs, fed).detach()))
@@ -451,7 +453,7 @@ def test_training_of_wav2vec2_repeats():
 
 
 def test_detr_is_trained_as_published():
-    module = skeleton(find("detr-resnet-50").trained)
+    module = skeleton(find("detr-resnet-50").training_variant)
     frozen = [k for k, p in module.named_parameters() if not p.requires_grad]
     assert frozen
     assert all(".embedder." in k or ".stages.0." in k for k in frozen)
@@ -461,7 +463,10 @@ def test_detr_is_trained_as_published():
     assert sum(b.numel() for k, b in module.named_buffers() if "normalization" in k) == 106_240
 
     spec = find("detr-tiny")
-    ours, theirs = build(spec.trained, seed=5).state_dict(), build(spec, seed=5).state_dict()
+    ours, theirs = (
+        build(spec.training_variant, seed=5).state_dict(),
+        build(spec, seed=5).state_dict(),
+    )
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
 

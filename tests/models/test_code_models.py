@@ -304,7 +304,7 @@ def test_a_factory_says_how_its_module_is_trained(spec):
     made = spec("make", source=TRAINED)
     (labels,) = made.training.labels
     assert (labels.name, labels.shape, labels.low, labels.high) == ("labels", ("batch",), 0, 3)
-    module = built(made.trained, 0).module
+    module = built(made.training_variant, 0).module
     assert list(module.state_dict()) == ["weight", "bias"]  # its loss is no layer of it
     fed = {"labels": torch.tensor([1, 2])}
     outputs = module(torch.ones(2, 4))

@@ -28,7 +28,7 @@ def test_the_file_has_every_model_in_its_present_config():
     assert {s.id: s.config_digest for s in every_model()} == {
         name: made["config"] for name, made in kept.items()
     }
-    assert {s.id: s.trained.config_digest for s in every_model() if s.training} == {
+    assert {s.id: s.training_variant.config_digest for s in every_model() if s.training} == {
         name: made["training"]["config"] for name, made in kept.items() if "training" in made
     }
 

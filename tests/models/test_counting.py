@@ -238,7 +238,7 @@ def test_products_agree_with_torchs_own_counter_on_a_real_run(spec):
 @small
 def test_products_of_training_agree_with_torchs_own_counter(spec):
     """Forward, loss and backward on the CPU, with its own choice of attention."""
-    module = build(spec.trained, seed=0).train()
+    module = build(spec.training_variant, seed=0).train()
     fed = real(spec, Mode.TRAINING)
     labels = {label.name for label in spec.training.labels}
     with torchs_own() as theirs:

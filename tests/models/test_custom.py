@@ -179,7 +179,7 @@ def test_own_models_train_where_their_class_tells_how(ours):
         arrays = make_inputs(spec, Shapes(batch=2), seed=0, mode=Mode.TRAINING)
         fed = {key: torch.from_numpy(array) for key, array in arrays.items()}
         labels = {one.name for one in spec.training.labels}
-        module = build(spec.trained, seed=0)
+        module = build(spec.training_variant, seed=0)
         outputs = module(**{key: value for key, value in fed.items() if key not in labels})
         loss = named(spec.training.loss)(outputs, fed)
         loss.backward()
@@ -189,10 +189,10 @@ def test_own_models_train_where_their_class_tells_how(ours):
 
 
 def test_own_models_survive_the_journal(ours):
-    from accelbench.core.identity import plain
+    from accelbench.core.identity import to_plain
 
     for spec in ours.values():
-        again = model_from_json(json.loads(json.dumps(plain(spec))))
+        again = model_from_json(json.loads(json.dumps(to_plain(spec))))
         assert again == spec
         assert again.config_digest == spec.config_digest
 
@@ -263,8 +263,8 @@ def test_a_mistake_is_told_with_its_line_and_key(tmp_path, entry, line, key, say
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", ", line 1: there is nothing in it."),
-        ("// nothing\n", ", line 1: there is nothing in it."),
+        ("", ", line 1: it is empty."),
+        ("// nothing\n", ", line 1: it is empty."),
         ("{\n}", ", line 1: there is no model in it."),
         ('["bert"]', ", line 1: a models file is an object"),
         ('{\n"a": "bert"}', ", line 2, 'a': a model is an object"),

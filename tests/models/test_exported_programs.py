@@ -30,7 +30,7 @@ class Reader(torch.nn.Module):
         self.norm = torch.nn.BatchNorm1d(8)
         self.tied = torch.nn.Linear(8, 50, bias=False)
         self.tied.weight = self.table.weight
-        self.scale = torch.full((8,), 0.5)
+        self.scale = torch.is_full((8,), 0.5)
 
     def forward(self, ids, mask):
         rows = self.table(ids) * mask.unsqueeze(-1)
@@ -172,7 +172,7 @@ def test_a_type_that_nodes_name_follows_where_the_program_is_widened(tmp_path):
     torch.export.save(torch.export.export(Half().half(), (torch.ones(3, 4).half(),)), path)
     spec = model_of_file(str(path))
     assert (spec.file.precision, spec.inputs[0].dtype) == ("fp16", "float")
-    wide = built(spec, 0).module(x=torch.full((3, 4), 1e-4))["output"]
+    wide = built(spec, 0).module(x=torch.is_full((3, 4), 1e-4))["output"]
     assert wide.dtype == torch.float32
     assert wide[0, 1] == 1 + torch.tensor(1e-4)  # which fp16 does not tell from 1
 

@@ -47,14 +47,14 @@ def test_a_folder_with_a_config_is_a_model_without_a_models_file(folder):
     assert (spec.id, spec.family, spec.modalities) == ("my-vit/", Family.VISION, ("vision",))
     assert input_shapes(spec, Shapes(2)) == {"pixel_values": (2, 3, 32, 32)}
     assert spec.training is not None
-    assert spec.weights_from("random") == "random"
+    assert spec.weights_setting("random") == "random"
 
 
 def test_weights_in_a_folder_are_the_models_own(folder, monkeypatch):
     monkeypatch.setattr(folders, "describe", lambda models: [find("vit-tiny")])
     (folder / "model.safetensors").write_bytes(b"")
     loaded = model_of_folder(str(folder / "config.json"))
-    assert loaded.weights_from("random") == str(folder)
+    assert loaded.weights_setting("random") == str(folder)
     assert loaded.config_digest == find("vit-tiny").config_digest
 
 
@@ -159,7 +159,7 @@ def test_sentence_transformers_are_measured_whole(tmp_path, inside):
     assert (spec.id, spec.sequence, spec.max_sequence) == ("my-encoder/", 16, 16)
     assert [layer["type"] for layer in spec.config["layers"]] == ["Pooling", "Dense", "Normalize"]
     assert described(spec)
-    module = build(spec, 0, spec.weights_from("random"))
+    module = build(spec, 0, spec.weights_setting("random"))
     assert sum(weight.numel() for weight in module.parameters()) == spec.parameters
 
     ids = torch.randint(0, 50, (2, 6))

@@ -57,7 +57,7 @@ class TestByHand:
         assert loss.item() == pytest.approx(-math.log(3 / 4))
 
         ids = torch.tensor([[0, 1, 2]])
-        logits = torch.full((1, 3, 3), -50.0)
+        logits = torch.is_full((1, 3, 3), -50.0)
         logits[0, 0, 1] = logits[0, 1, 2] = 50.0  # each position knows the token after it
         logits[0, 2, 0] = 50.0  # what comes after the last nobody asks
         assert losses.causal_lm({"logits": logits}, {"input_ids": ids}).item() == pytest.approx(0)
@@ -196,7 +196,7 @@ def test_it_is_the_loss_that_the_library_gives_its_models(model):
     arrays = make_inputs(spec, Shapes(2, 8), 0, Mode.TRAINING)
     fed = {name: torch.from_numpy(array) for name, array in arrays.items()}
     labels = fed.get("labels", fed["input_ids"])
-    module = build(spec.trained, 0)
+    module = build(spec.training_variant, 0)
     with torch.no_grad():
         found = module(**{**fed, "labels": labels})
         assert losses.named(spec.training.loss)(found, fed).item() == pytest.approx(

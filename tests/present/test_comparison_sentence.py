@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.core.figures import Statistic
+from accelbench.core.result_statistics import Statistic
 from accelbench.judge.ratios import SAMPLES, Ratio
 from accelbench.present.dashboard.comparing import SideOfRatio, names_of, sentence, times
 from accelbench.present.dashboard.words import share

@@ -10,7 +10,7 @@ import pytest
 from asked_store import said
 from dashboard_world import MACHINE, result, store, visitor
 
-from accelbench.core.nouns import NOT_KNOWN, digits
+from accelbench.core.formatting import NOT_KNOWN, format_digits
 from accelbench.present.chart_data import subject_in
 from accelbench.present.charts.marks import record
 from accelbench.store.database import Database
@@ -57,7 +57,7 @@ def test_one_range_everywhere(database):
     assert NOT_KNOWN in said(database, *words[:-1])
     # Pages have the range of few launches.
     page = visitor(database)
-    shown = f"{digits(min(FEW))} … {digits(max(FEW))}, range of 3 launches"
+    shown = f"{format_digits(min(FEW))} … {format_digits(max(FEW))}, range of 3 launches"
     table = page.get("/results").text
     (key,) = dict.fromkeys(
         re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?model=bert-tiny").text)
@@ -81,7 +81,7 @@ def test_a_report_has_the_range(database, tmp_path):
     path = tmp_path / "report.html"
     said(database, "report", "--output", str(path))
     text = path.read_text()
-    assert f"{digits(min(FEW))} to {digits(max(FEW))}, range of 3 launches" in text
+    assert f"{format_digits(min(FEW))} to {format_digits(max(FEW))}, range of 3 launches" in text
     assert NOT_KNOWN in text
 
 

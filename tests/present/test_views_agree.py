@@ -12,7 +12,7 @@ import pytest
 from asked_store import keys_of, said
 from dashboard_world import MACHINE, result, store, visitor
 
-from accelbench.core.errors import EXIT_CANNOT_TELL
+from accelbench.core.errors import EXIT_INCONCLUSIVE
 from accelbench.judge.findings.precisions import why_unsteady
 from accelbench.judge.summary import summary
 from accelbench.present.chart_data import subject_in
@@ -64,7 +64,7 @@ def run(database: Database) -> Run:
 def comparison(database: Database, *words: str) -> dict[str, Any]:
     """The last line of a comparison."""
     found: list[dict[str, Any]] = json.loads(
-        said(database, "compare", *words, "--json", codes=(0, EXIT_CANNOT_TELL))
+        said(database, "compare", *words, "--json", codes=(0, EXIT_INCONCLUSIVE))
     )["comparisons"]
     return found[-1]
 
@@ -87,7 +87,7 @@ def test_what_a_check_measured_for_itself_is_on_no_page(database, run):
     assert comparison(database)["speedup"] == pytest.approx(2.0)
     assert on_the_page(database)["cuda"]["latency"] == pytest.approx(5.0, rel=1e-3)
     (one,) = json.loads(
-        said(database, "recommend", "bert-tiny", "--json", codes=(0, EXIT_CANNOT_TELL))
+        said(database, "recommend", "bert-tiny", "--json", codes=(0, EXIT_INCONCLUSIVE))
     )["recommendations"]
     assert one["primary_recommendation"] == "cuda"
 
@@ -107,7 +107,7 @@ def test_a_crash_since_is_said_beside_older_figures(database, run):
     nothing = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": None}
     run("c", 9, 1.0, status="failed", reason="crash", message="it crashed", **nothing, **GPU)
     assert comparison(database)["failed_since"] == ["crash"]
-    told = " ".join(said(database, "compare", codes=(0, EXIT_CANNOT_TELL)).split())
+    told = " ".join(said(database, "compare", codes=(0, EXIT_INCONCLUSIVE)).split())
     assert (
         "Failed in a newer run, and shown by an older one: bert-tiny, cuda A card (crash)." in told
     )
@@ -126,7 +126,7 @@ def test_the_fastest_is_by_the_figure_that_both_have(database, run):
 def test_a_matrix_divides_no_tokens_by_sequences(database, run):
     run("a", 1, 10.0, throughput=1000.0, throughput_unit="tokens/s")
     run("b", 1, 8.0, throughput=125.0, throughput_unit="sequences/s", **GPU)
-    told = said(database, "matrix", "--json", codes=(0, EXIT_CANNOT_TELL))
+    told = said(database, "matrix", "--json", codes=(0, EXIT_INCONCLUSIVE))
     assert set(re.findall(r'"speed_vs_cpu": (\S+?),?\n', told)) == {"null", "1.0"}  # of the CPU
 
 
@@ -154,7 +154,7 @@ def test_pages_and_commands_take_the_same_precision_for_a_matrix(database, run):
     int8 = {"precision": "int8", "verification": "ok", "verification_error": 0.01}
     run("b", 1, 4.0, **int8, **GPU)
     assert re.search(
-        r'"speed[a-z_]*": 2\.[45]', said(database, "matrix", "--json", codes=(0, EXIT_CANNOT_TELL))
+        r'"speed[a-z_]*": 2\.[45]', said(database, "matrix", "--json", codes=(0, EXIT_INCONCLUSIVE))
     )
     assert "2.50" in visitor(database).get("/matrix").text
 
@@ -164,7 +164,7 @@ def test_a_model_that_is_in_no_table_is_said(database, run):
     run("b", 1, 5.0, **GPU)
     run("c", 1, 5.0, model="vit-tiny", series_key="v")
     document = json.loads(
-        said(database, "compare", "bert-tiny", "vit-tiny", "--json", codes=(0, EXIT_CANNOT_TELL))
+        said(database, "compare", "bert-tiny", "vit-tiny", "--json", codes=(0, EXIT_INCONCLUSIVE))
     )
     assert document["not_shown"] == [
         "Not shown: model vit-tiny: there is nothing beside it that was asked alike."
@@ -189,7 +189,7 @@ def test_every_view_has_the_least_certain_quality(database, run, order):
     run("a", 1, 10.0, each={**each, 3: {"quality": "unusable"}})
     run("b", 1, 5.0, **GPU)
     assert on_the_page(database)["cpu"]["quality"] == "throttled"
-    lines = json.loads(said(database, "compare", "--json", codes=(0, EXIT_CANNOT_TELL)))[
+    lines = json.loads(said(database, "compare", "--json", codes=(0, EXIT_INCONCLUSIVE)))[
         "comparisons"
     ]
     (line,) = [each for each in lines if each["hardware"] == "cpu"]

@@ -16,7 +16,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.pytest_plugin import fixture, gate  # noqa: F401
 from accelbench.store.journal import Journal
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 from asked_rows import row
 
 pytest_plugins = ["pytester"]
@@ -38,7 +38,7 @@ def store(
     path: Path, launches: Sequence[Mapping[str, Any]], run: str, machine: str = "lab", **about: Any
 ) -> None:
     """A run in the journals of a database, as a measurement leaves it."""
-    database = store_at(str(path))
+    database = open_store(str(path))
     database.ensure()
     environment = {"machine": machine, "cpu": "A processor", "cpus_logical": 2}
     with Journal.create(database.journals, run) as journal:
@@ -66,7 +66,7 @@ class Project:
         run = f"run-{len(self.asked)}"
         if self.stores:
             self.stored(run, self.factor, day=9, name=how["name"], label=how["label"])
-            store_at(how["db"]).fill()
+            open_store(how["db"]).fill()
         made = self.launches(self.factor, 9, how["name"])
         return Result(run, [row(**{"run_id": run, **launch}) for launch in made])
 
@@ -464,7 +464,7 @@ def test_an_installed_plugin_measures_and_reports_through_other_processes(pytest
             "1 run in *",
         ]
     )
-    rows = store_at(str(pytester.path / "accelbench.duckdb")).results()
+    rows = open_store(str(pytester.path / "accelbench.duckdb")).results()
     assert [row["model"] for row in rows] == ["checks/test_it.py::test_it"]
     without = pytester.runpytest_subprocess(*quick, "-p", "no:accelbench", "-k", "before")
     without.assert_outcomes(passed=1, deselected=1)

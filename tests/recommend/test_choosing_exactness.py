@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.core.errors import UsageError
-from accelbench.core.precision import MOST_ERROR, is_quantised
+from accelbench.core.precision import MAX_ERROR, is_quantised
 
 PLAIN = result(latency_p50_ms=10.0, verification_error=2e-6)
 
@@ -28,12 +28,12 @@ def chosen(folder: Path, *results: dict[str, Any], **more: Any) -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("error", "precision"), [(None, "fp32"), (0.3, "fp32"), (MOST_ERROR, "int8")]
+    ("error", "precision"), [(None, "fp32"), (0.3, "fp32"), (MAX_ERROR, "int8")]
 )
 def test_int8_is_chosen_unasked_only_within_a_stated_error(tmp_path, error, precision):
     answer = chosen(tmp_path, PLAIN, int8(error))
     assert answer["all_scores"]["cpu"]["precision"] == precision
-    said = f"unasked, int8 may be off by at most {MOST_ERROR:g}"
+    said = f"by default, int8 may have an error of {MAX_ERROR:g}"
     assert (said in answer["explanation"]) is (precision == "fp32")
     assert [one["precision"] for one in answer["left_out"]] == (
         ["int8"] if precision == "fp32" else []

@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector, stored
 
 from accelbench.core.devices import cards
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 from accelbench.recommend.selector import HardwareSelector
 
 LATER = "2026-02-01T00:00:00Z"
@@ -212,7 +212,7 @@ def test_launches_of_our_own_run_are_one_cell_wherever_it_was_measured(tmp_path)
     for run in ("r1", "import-1"):
         path = stored(tmp_path / f"{run}.duckdb", *launches, run=run)
         said = asked(HardwareSelector(path))["all_scores"]["cpu"]
-        middle = typical([8.0, 9.0, 10.0, 11.0, 12.0])
+        middle = geometric_mean([8.0, 9.0, 10.0, 11.0, 12.0])
         assert said["predictions"]["latency"] == pytest.approx(middle)
 
 

@@ -12,7 +12,7 @@ from accelbench.core.errors import StoreError
 from accelbench.present.table_export import write_json
 from accelbench.recommend.selector import HardwareSelector
 from accelbench.store.database import Database
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 QUESTION = ("embedding", "bert-tiny", 1)
 
@@ -47,7 +47,7 @@ def test_the_usual_database_without_a_path(tmp_path, monkeypatch):
 def test_a_lake(tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "lake").mkdir()
-    lake = store_at(tmp_path / "lake")
+    lake = open_store(tmp_path / "lake")
     lake.init()
     lake.merge(two(tmp_path / "source.duckdb"))
     assert primary(tmp_path / "lake") == "openvino"

@@ -10,9 +10,9 @@ import pytest
 from choosing_world import in_journal, result
 
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import current_of
+from accelbench.evidence.measurements import current_measurements
 from accelbench.judge.points import points
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 from accelbench.recommend.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
 
@@ -68,7 +68,7 @@ def _launch(
 def expected(rows: list[Row]) -> list[Row]:
     """The usable launches of the current measurement."""
     known = [row for row in launches_of(rows) if row["answered"]]
-    return list(current_of([known])[0].usable_rows) if known else []
+    return list(current_measurements([known])[0].usable_rows) if known else []
 
 
 def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path):
@@ -94,7 +94,7 @@ def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path):
                 wanted = each[cell.row["run_id"]]
                 steps = [row["latency_mean_ms"] for row in wanted]
                 assert sorted(cell.latencies) == sorted(steps)
-                assert cell.latency == pytest.approx(typical(steps))
+                assert cell.latency == pytest.approx(geometric_mean(steps))
                 assert cell.row["run_id"] == wanted[0]["run_id"]
                 aside += cell.row["run_id"] != max(mine, key=_moment)["run_id"]
     assert nothing > 0

@@ -12,7 +12,7 @@ from lying import BATCH, CASE, CPU, HONEST, KINDS, SPARE_NS, WORLD, Lie, ask_ben
 
 from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import CaseError
-from accelbench.core.precision import narrowed
+from accelbench.core.precision import narrow_type
 from accelbench.core.protocols import Job
 from accelbench.core.serial import case_to_json
 from accelbench.run.plan.request import Planned
@@ -37,7 +37,7 @@ class Leaving:
         self._base, self._draw = folder, draw
         self._items: tuple[int, ...] = ()
         self.doubts = 0
-        self._precision = narrowed(precision)
+        self._precision = narrow_type(precision)
         self.rounded: float | None = None
 
     def leave(self, items: Sequence[int]) -> None:

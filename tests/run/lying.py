@@ -199,7 +199,7 @@ class ScriptedMemory(HostMemory):
 def scripted_memory() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(HostMemory, "start", lambda: ScriptedMemory(0, "a script"))
-        patch.setattr(worker, "give_back_freed_memory", lambda: None)
+        patch.setattr(worker, "release_freed_memory", lambda: None)
         yield
 
 

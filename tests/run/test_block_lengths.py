@@ -12,8 +12,8 @@ from accelbench.core.vocabulary import Timing
 from accelbench.engines.scripted import VirtualClock
 from accelbench.engines.shared.local import LocalSampler
 from accelbench.engines.shared.sketches import sketch
-from accelbench.measure.block_validation import last_is_longer
-from accelbench.measure.loop import Question
+from accelbench.measure.block_validation import is_last_longer
+from accelbench.measure.loop import BlockRequest
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import (
     TRIES,
@@ -90,7 +90,7 @@ def checked(session):
     ],
 )
 def test_the_last_step_of_a_block_against_the_others(times, longer):
-    assert last_is_longer(times) is longer
+    assert is_last_longer(times) is longer
 
 
 def test_a_block_that_is_announced_as_longer_may_end_early():
@@ -161,14 +161,14 @@ def test_the_median_of_a_block_counts_and_not_only_its_mean():
     session = Bursts([MS])
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
     with refusal("work_skipped"):
-        refuse_thinned(one, None, Question(Timing.EACH, 30), MS / 4)
+        refuse_thinned(one, None, BlockRequest(Timing.EACH, 30), MS / 4)
 
 
 def test_a_machine_that_became_slower_is_no_lie():
     """Single steps take twice the reported time now, and so do blocks."""
     session = Timed([2 * MS])
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
-    refuse_thinned(one, None, Question(Timing.EACH, 30), MS)
+    refuse_thinned(one, None, BlockRequest(Timing.EACH, 30), MS)
     assert session.blocks.count(30) <= TRIES
 
 
@@ -181,7 +181,7 @@ def test_the_quickest_of_later_blocks_tells_whether_the_machine_became_slower(qu
 
     session = Slower([MS])
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
-    assert len(refuse_thinned(one, None, Question(Timing.EACH, 30), MS)) == warnings
+    assert len(refuse_thinned(one, None, BlockRequest(Timing.EACH, 30), MS)) == warnings
 
 
 @pytest.mark.parametrize(("own", "refused"), [(0.8, False), (0.79, True)])
@@ -194,7 +194,7 @@ def test_measured_inputs_may_save_a_fifth(own, refused):
     session = Cheaper([MS])
     single = SingleStep(checked(session).session, 0.0)
     with refusal("work_skipped", refused):
-        refuse_cheaper(single, 1.0, own, Question(Timing.EACH, 5))
+        refuse_cheaper(single, 1.0, own, BlockRequest(Timing.EACH, 5))
 
 
 class StartsLate(Timed):
@@ -214,12 +214,12 @@ class StartsLate(Timed):
 def test_whole_blocks_are_held_against_single_steps_that_start_late():
     session = StartsLate(late_ns=3 * MS // 10)
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
-    refuse_thinned(one, None, Question(Timing.EACH, 30), 0.7 * MS)
+    refuse_thinned(one, None, BlockRequest(Timing.EACH, 30), 0.7 * MS)
 
     session = StartsLate(late_ns=3 * MS // 10, block_ns=7 * MS // 10)
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
     with refusal("work_skipped"):
-        refuse_thinned(one, None, Question(Timing.EACH, 30), 0.7 * MS)
+        refuse_thinned(one, None, BlockRequest(Timing.EACH, 30), 0.7 * MS)
 
 
 # -- steps with new inputs, and long steps

@@ -13,7 +13,7 @@ from accelbench.core.run_options import RunSettings
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import energy
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
-from accelbench.measure.energy import ENERGY_FIGURES, EnergyRules
+from accelbench.measure.energy import ENERGY_COLUMN_NAMES, EnergyRules
 from accelbench.run.plan import run_forecast
 from accelbench.run.worker import case_checks
 from accelbench.run.worker.case_checks import MeterThread, devices_of, measured_energy
@@ -82,7 +82,7 @@ def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(monkeypatch, t
     nothing = None
     report = measured_energy(nothing, nothing, [CPU], 1e6, lambda phase: None)
     assert not report.columns
-    assert set(report.reasons) == set(ENERGY_FIGURES)
+    assert set(report.reasons) == set(ENERGY_COLUMN_NAMES)
     assert set(report.reasons.values()) == {f"not available: {NO_POWERCAP.reason}"}
     assert report.warnings == (f"Energy was not measured: {NO_POWERCAP.reason}.",)
 

@@ -19,7 +19,7 @@ HERE = {"packages": {}}
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch):
-    monkeypatch.setattr(service, "environment", lambda: HERE)
+    monkeypatch.setattr(service, "describe_environment", lambda: HERE)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_planner_is_told_what_is_here(scripted, database):
 
 def test_where_nothing_is_planned_nothing_is_written(database):
     assert not execute(lambda *_: [], StoredResults(database), lambda *_: Watcher())
-    assert not database.there
+    assert not database.exists
 
 
 def test_several_runs_are_planned_as_they_come(scripted, tmp_path):

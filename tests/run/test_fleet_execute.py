@@ -17,7 +17,7 @@ from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences,
 from accelbench.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
 from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on
 from accelbench.fleet.unit_runner import described
-from accelbench.hardware.machine import boot
+from accelbench.hardware.machine import boot_id
 from accelbench.judge.run_names import runs_meant
 from accelbench.present.dashboard.live_runs import Journals
 from accelbench.run.conduct import lifecycle
@@ -182,8 +182,8 @@ def test_nodes_are_described_and_refused():
     assert notes == ["a measures nothing: accelbench does not run there"]
 
     told = node_from_json("n", "n", {**described(), "environment": {}, "inventory": {}})
-    assert told.boot == boot()
-    assert boot() is None or len(boot() or "") == 36
+    assert told.boot == boot_id()
+    assert boot_id() is None or len(boot_id() or "") == 36
 
     nodes = [FleetNode("a", "a", memory=8), FleetNode("b", "b", memory=5)]
     inventory = FleetInventory([*nodes, node("c", cuda=1)])

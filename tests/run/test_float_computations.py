@@ -65,8 +65,8 @@ def test_a_file_computed_in_floats_is_measured_in_fp32_at_every_batch(quantised)
     assert known.learn(quantised, _OTHER)
     found = known.apply(quantised)
     assert found.case.precision == "fp32"
-    assert found.case.as_stored  # nothing is converted
-    assert found.case.compared_in == "int8"
+    assert found.case.is_run_as_stored  # nothing is converted
+    assert found.case.tolerance_precision == "int8"
     larger = replace(quantised, case=replace(quantised.case, shapes=Shapes(8)))
     assert known.apply(larger).case.precision == "fp32"
     assert not known.learn(found, _OTHER)  # and not again

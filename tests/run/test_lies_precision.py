@@ -7,7 +7,7 @@ import pytest
 from judging import became, judged_case
 from lying import Lie
 
-from accelbench.core.vocabulary import PrecisionWord
+from accelbench.core.vocabulary import PrecisionVerdict
 from accelbench.run.verify.precision_proof import PrecisionProof
 
 
@@ -46,20 +46,20 @@ def test_who_computes_as_asked_is_proven(precision, tmp_path):
         pytest.importorskip("torchao")
     found, proof = judged_case("pytorch", Lie(), tmp_path, precision=precision)
     assert found == "ok"
-    assert proof == PrecisionProof(PrecisionWord.PROVEN)
+    assert proof == PrecisionProof(PrecisionVerdict.PROVEN)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "amp-bf16"])
 def test_who_reports_nothing_is_measured_and_not_proven(precision, tmp_path):
     found, proof = judged_case("pytorch", reports(), tmp_path, precision=precision)
     assert found == "ok"
-    assert proof.word == PrecisionWord.NOT_PROVEN
+    assert proof.word == PrecisionVerdict.NOT_PROVEN
     assert len(proof.warnings) == 1
 
 
 def test_fp32_outputs_prove_what_nobody_reports(kind, tmp_path):
     found, proof = judged_case(kind, reports(), tmp_path)
-    assert (found, proof) == ("ok", PrecisionProof(PrecisionWord.PROVEN))
+    assert (found, proof) == ("ok", PrecisionProof(PrecisionVerdict.PROVEN))
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "int8"])
@@ -71,7 +71,7 @@ def test_outputs_that_are_too_exact_for_what_is_reported_are_a_warning(precision
     }
     found, proof = judged_case("pytorch", lie, tmp_path, precision=precision)
     assert found == "ok"
-    assert proof.word == PrecisionWord.NOT_PROVEN
+    assert proof.word == PrecisionVerdict.NOT_PROVEN
     assert len(proof.warnings) == 1
 
 

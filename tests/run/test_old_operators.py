@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.nouns import naming
+from accelbench.core.formatting import add_reference
 from accelbench.engines.onnxruntime.rounded_graph import converted
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify.reference import CellReference, NoReferenceError, held_against, otherwise
@@ -89,5 +89,5 @@ def test_no_other_reference_where_something_else_was_missing():
     case = Case(models("bert-tiny")[0], Target("onnxruntime", "cpu"), "fp32", Shapes(1, 16))
     assert otherwise(case, NoReferenceError("no operator", "operator")) is None  # no file
     assert held_against(case) == ""
-    named = naming("another", {"devices": ["cpu:0"], "details": {"threads": 1}})
+    named = add_reference("another", {"devices": ["cpu:0"], "details": {"threads": 1}})
     assert named == {"devices": ["cpu:0"], "details": {"threads": 1, "held_against": "another"}}

@@ -7,13 +7,13 @@ import pytest
 from lying import CASE
 
 from accelbench.core.errors import CaseError
-from accelbench.core.vocabulary import Mode, Outcome, PrecisionWord, Provenance, Status
+from accelbench.core.vocabulary import Mode, Outcome, PrecisionVerdict, Provenance, Status
 from accelbench.run.conduct.launch import with_proof
 from accelbench.run.verify.precision_proof import PrecisionProof, prove_precision
 from accelbench.run.verify.verdicts import NOT_DONE, OK, Verdict, is_unrounded
 from refusals import refusal
 
-PROVEN, NOT_PROVEN = PrecisionWord.PROVEN, PrecisionWord.NOT_PROVEN
+PROVEN, NOT_PROVEN = PrecisionVerdict.PROVEN, PrecisionVerdict.NOT_PROVEN
 UNVERIFIED = Verdict(NOT_DONE, "it was not asked for")
 
 

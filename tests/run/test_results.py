@@ -13,7 +13,7 @@ from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.run.conduct.results import LaunchFacts, compose, identity_of
 from accelbench.run.plan.request import Planned
-from accelbench.store.body_to_row import fit
+from accelbench.store.body_to_row import fit_result
 
 CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(8, 128))
 OK = {
@@ -40,13 +40,13 @@ def body(outcome=None, asked=None, device=CPU):
 
 def test_rows_are_columns_with_fitting_values(scripted):
     assert not set(body()) - set(BY_NAME) - {"samples", "sampling"}
-    fitted = fit(body())
+    fitted = fit_result(body())
     assert not fitted.rest
     assert fitted.row["warnings"] == ["from the loop"]
 
     for row in scripted.run(batches=[1, 2]):
         assert not set(row) - set(BY_NAME) - {"samples", "sampling"}
-        assert not fit(row).rest
+        assert not fit_result(row).rest
         assert row["provenance"] == "simulated"
         assert row["emulated"] is False
         assert row["started_at"] < row["finished_at"]

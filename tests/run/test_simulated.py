@@ -31,7 +31,7 @@ def test_what_is_named_and_not_here_is_simulated_with_a_note():
 
     plan = planned(hardware=("cuda", "cuda:a100-80gb"))
     (one,) = plan.cases  # one question, asked under two names
-    assert one.case.target.place == "cuda:a100-80gb"
+    assert one.case.target.hardware_label == "cuda:a100-80gb"
     assert "It is what cuda alone stands for." in plan.notes[0]
     assert "alone" not in plan.notes[1]
 

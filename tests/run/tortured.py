@@ -14,7 +14,7 @@ from typing import Any
 from fixed_machine import FOUND, models
 
 from accelbench.core.facts import new_run_id
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.core.run_options import RunSettings
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
@@ -33,7 +33,7 @@ class Announcer(SilentObserver):
 
 def main(what: str, folder: str, more: str) -> None:
     if what == "begin":
-        runtimes = {"scripted": load(registered(ENGINES)["scripted"])}
+        runtimes = {"scripted": load(find_entry_points(ENGINES)["scripted"])}
         request = Request(
             models("bert-tiny", "vit-tiny"), ("cpu",), ("scripted",), batch_sizes=(1, 2, 3)
         )

@@ -14,7 +14,7 @@ import pytest
 
 from accelbench.store import duck
 from accelbench.store.database import Database
-from accelbench.store.duck import HeldError, OpenFiles
+from accelbench.store.duck import LockedError, OpenFiles
 from empty_store import build_empty_store
 
 WRITER = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('CREATE TABLE {0} (i INTEGER)')"
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 def started(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What each DuckDB that is started is started with."""
     monkeypatch.setattr(duck, "_open_files", OpenFiles())
-    monkeypatch.setattr(duck, "make_beside", build_empty_store)
+    monkeypatch.setattr(duck, "create_temporary", build_empty_store)
     seen: list[tuple[Any, ...]] = []
     real = duckdb.connect
 
@@ -84,7 +84,7 @@ def test_a_file_is_open_in_one_way(path, how):
     files = OpenFiles()
     _, close = files.open(path, how)
     for other in {"read", "write", "read apart", "write apart", "sealed", "alone"} - {how}:
-        with pytest.raises(HeldError):
+        with pytest.raises(LockedError):
             files.open(path, other)
     close()
     for other in ("write", "sealed", "alone", "read"):

@@ -71,7 +71,7 @@ def test_another_version_is_refused_and_left_as_it_is(filled, version):
     other = Database(filled / "b.duckdb")
     with pytest.raises(StoreError, match=said):
         other.merge(database.path)
-    assert not other.begun
+    assert not other.is_created
     assert database.path.read_bytes() == before
 
 

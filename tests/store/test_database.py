@@ -165,7 +165,7 @@ def test_two_threads_that_ask_at_once_have_a_connection_each(tmp_path):
     answered: list[object] = []
 
     def ask() -> None:
-        with database.asking():
+        with database.keep_open():
             inside.wait()  # both are inside before either asks
             for _ in range(50):
                 ((count,),) = database.query("SELECT count(*) FROM benchmark_results")[1]

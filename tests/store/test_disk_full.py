@@ -73,7 +73,7 @@ def test_a_guard_that_has_lost_its_name_guards_nothing(how, tmp_path, monkeypatc
 
     monkeypatch.setattr(duck, "try_lock", lock)
     if how == "whole":
-        with duck.whole_guard(path):
+        with duck.exclusive_guard(path):
             assert guard.exists()
     else:
         with duck.connect(path, write=True):

@@ -19,7 +19,7 @@ from accelbench.store.lake import Lake
 from accelbench.store.places import FolderPlace
 
 IMPOSSIBLE: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"memory_peak_mb": 1e15}, "memory_peak_mb: 1e+15 is more than there can be"),
+    ({"memory_peak_mb": 1e15}, "memory_peak_mb: 1e+15 is above the largest possible value"),
     ({"steps_verified": "maybe"}, "steps_verified: 'maybe' is none of ok, not_done"),
     ({"latency_mean_ms": None}, "status: there is neither a latency nor a rate"),
     ({"started_at": "1990-01-01T00:00:00Z"}, "started_at: '1990-01-01 00:00:00' is in the"),
@@ -57,7 +57,7 @@ def test_another_figure_under_a_known_id_is_not_merged(orphan, tmp_path):
     said = caught.value.message
     assert "Result r-0 of" in said
     assert "7.0 in latency_mean_ms" in said
-    assert "has 0.1: one of the two is not true" in said
+    assert "has 0.1: one of the two is wrong" in said
     assert str(here.path) in said
     assert str(there.path) in said
     assert here.results("result_id = 'r-0'")[0]["latency_mean_ms"] == 0.1
@@ -189,8 +189,8 @@ def test_what_cannot_be_in_a_lake_stays_out_alone(machine):
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("manifest/a.json", '{"replaces": 5}', r"a\.json of .* \(replaces is no list of names"),
-        ("manifest/a.json", '{"replaces": [["x"]]}', "replaces is no list of names"),
+        ("manifest/a.json", '{"replaces": 5}', r"a\.json of .* \(replaces is not a list of names"),
+        ("manifest/a.json", '{"replaces": [["x"]]}', "replaces is not a list of names"),
         ("manifest/a.json", "[" * 100_000, "nested deeper"),
         ("accelbench-lake.json", '{"application": "accelbench", "schema_version": "x"}', "'x'"),
         ("results/a.parquet/b", "", r"is damaged \(.*a\.parquet"),

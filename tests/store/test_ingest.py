@@ -17,7 +17,7 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import FACT_VERSION, HARDWARE_MEASURED, RESULT, RUN_RESUMED, Fact
 from accelbench.store import ingest as filling
 from accelbench.store import insert
-from accelbench.store.body_to_row import fit
+from accelbench.store.body_to_row import fit_result
 from accelbench.store.database import Database
 from accelbench.store.files import Files
 from accelbench.store.insert import BATCH
@@ -70,7 +70,7 @@ def test_nasty_words_come_back_exactly(database):
         row = rows[fact.id]
         assert row.pop("samples") == fact.body["samples"]
         assert row.pop("sampling") == {}
-        assert row == fit({**fact.body, "result_id": fact.id}).row
+        assert row == fit_result({**fact.body, "result_id": fact.id}).row
         assert row["model"] == fact.body["model"]
 
 
@@ -97,7 +97,7 @@ def test_whatever_a_body_holds_the_store_shows_what_row_of_shows(tmp_path_factor
     assert database.bring_in("r", [], given).results == len(facts)
     rows = {row["result_id"]: row for row in database.results()}
     for fact in facts:
-        expected = fit({"run_id": "r", **fact.body, "result_id": fact.id}).row
+        expected = fit_result({"run_id": "r", **fact.body, "result_id": fact.id}).row
         assert rows[fact.id] == expected
 
 
@@ -165,7 +165,7 @@ def test_a_torn_tail_is_nothing_new(database):
     database.fill()
     with path.open("ab") as stream:
         stream.write(encode(result(1))[:-1])
-    assert filling.unfilled(database.path, database.journals) == []
+    assert filling.pending_journals(database.path, database.journals) == []
     assert database.fill() == FilledRows()
     with path.open("ab") as stream:
         stream.write(b"\n")
@@ -241,7 +241,9 @@ def test_a_newer_journal_is_left_for_a_newer_program(database):
     filled = database.fill()
     assert "newer accelbench" in filled.problems[0]
     assert ids(database) == ["old-0"]
-    assert [p.name for p in filling.unfilled(database.path, database.journals)] == ["new.jsonl"]
+    assert [p.name for p in filling.pending_journals(database.path, database.journals)] == [
+        "new.jsonl"
+    ]
 
 
 def test_runs_are_seen_with_their_state(database):
@@ -452,8 +454,8 @@ def test_a_result_with_other_samples_than_it_says_is_refused_alone(tmp_path):
     filled = database.fill()
     assert filled.results == 1
     assert filled.problems == (
-        "Result r-1 of run r is not stored: it has 3 samples where it says 4.",
-        "Result r-2 of run r is not stored: it has 0 samples where it says 3.",
+        "Result r-1 of run r is not stored: it has 3 samples, and 4 are recorded.",
+        "Result r-2 of run r is not stored: it has 0 samples, and 3 are recorded.",
     )
     assert [row["result_id"] for row in database.results()] == ["r-0"]
     _, rows = database.query("SELECT id, body->>'why' FROM fact WHERE kind = 'result_refused'")
@@ -461,4 +463,4 @@ def test_a_result_with_other_samples_than_it_says_is_refused_alone(tmp_path):
     assert database.fill().results == 0
     refused = database.status()["refused"]
     assert [one["result_id"] for one in refused] == ["r-1", "r-2"]
-    assert refused[0]["why"] == "it has 3 samples where it says 4"
+    assert refused[0]["why"] == "it has 3 samples, and 4 are recorded"

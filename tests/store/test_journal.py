@@ -132,9 +132,9 @@ def test_a_scan_goes_on_where_another_ended(tmp_path):
 def test_facts_of_a_newer_version_are_recognised(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_bytes(encode(result(0)))
-    assert not scan(path).newer
+    assert not scan(path).is_newer
     path.write_bytes(encode(Fact(RESULT, "i", {"version": 1}, FACT_VERSION + 1)))
-    assert scan(path).newer
+    assert scan(path).is_newer
 
 
 FAILURES = [
@@ -196,7 +196,7 @@ def test_a_creation_that_fails_may_be_tried_again(tmp_path):
 
 def test_a_journal_folder_that_cannot_be_made_says_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(SurroundingsError, match="something else is in the way"):
+    with pytest.raises(SurroundingsError, match="something else exists"):
         Journal.create(tmp_path / "file", "r")
     with pytest.raises(SurroundingsError, match="Starting the journal failed"):
         Journal.create(Path("/proc/journal"), "r")

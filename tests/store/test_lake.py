@@ -17,8 +17,8 @@ from accelbench.store import lake as lakes
 from accelbench.store.database import Database
 from accelbench.store.journal import encode
 from accelbench.store.lake import MARKER, Lake
-from accelbench.store.opening import store_at
-from accelbench.store.places import FolderPlace, RemotePlace, place_of, url_of
+from accelbench.store.opening import open_store
+from accelbench.store.places import FolderPlace, RemotePlace, parse_place, parse_url
 
 Machine = Callable[[str], Lake]
 
@@ -101,7 +101,7 @@ def test_what_is_given_twice_is_there_once(machine, monkeypatch):
         raise RuntimeError("no power")
 
     with monkeypatch.context() as patched:
-        patched.setattr(lakes, "_note_sent", lost)
+        patched.setattr(lakes, "_record_sent", lost)
         with pytest.raises(RuntimeError):
             measured(one, "r", started(), result(0), finished())
     assert len(files(one)) == 1
@@ -200,7 +200,7 @@ def test_a_mirror_as_it_was_left_is_not_opened(machine, monkeypatch):
         assert one.fill().results == 0
     measured(other, "s", started("s"), result(2, "s"), finished("s"))
     assert one.fill().results == 1
-    with one.asking():
+    with one.keep_open():
         assert one.query("SELECT count(*) FROM benchmark_results")[1] == [(2,)]
     one.path.unlink()  # and one that is gone is made again
     assert one.fill().results == 2
@@ -242,10 +242,10 @@ def test_the_package_of_a_protocol_is_named(url, package, monkeypatch):
 
 def test_a_folder_with_other_things_is_no_lake(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    lake = store_at(tmp_path)
+    lake = open_store(tmp_path)
     assert isinstance(lake, Lake)
-    assert not lake.there
-    with pytest.raises(StoreError, match="other things in it"):
+    assert not lake.exists
+    with pytest.raises(StoreError, match="other contents"):
         lake.ensure()
     with pytest.raises(StoreError, match="no lake at"):
         lake.fill()
@@ -262,7 +262,7 @@ def test_a_folder_with_other_things_is_no_lake(tmp_path):
 def test_what_is_not_ours_is_left_alone(tmp_path, said, words):
     (tmp_path / MARKER).write_text(json.dumps(said))
     with pytest.raises(StoreError, match=words):
-        store_at(tmp_path).ensure()
+        open_store(tmp_path).ensure()
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -274,18 +274,18 @@ def test_a_lake_is_never_overwritten(machine):
 
 def test_what_names_a_lake_and_what_a_database(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert url_of(Path("s3://bucket/runs")) == "s3://bucket/runs"  # a path loses a slash
-    assert url_of("gs://b/x/") == "gs://b/x/"
-    assert url_of(Path("file:///data/lake")) == "file:///data/lake"
-    assert url_of(Path("C:/data")) is None
-    assert url_of(Path("a.duckdb")) is None
-    assert place_of("s3://b/x/") == RemotePlace("s3://b/x")
-    assert place_of(tmp_path) == FolderPlace(tmp_path)
-    assert place_of("file:///new/lake") == FolderPlace(Path("/new/lake"))
-    assert place_of("new") is None
+    assert parse_url(Path("s3://bucket/runs")) == "s3://bucket/runs"  # a path loses a slash
+    assert parse_url("gs://b/x/") == "gs://b/x/"
+    assert parse_url(Path("file:///data/lake")) == "file:///data/lake"
+    assert parse_url(Path("C:/data")) is None
+    assert parse_url(Path("a.duckdb")) is None
+    assert parse_place("s3://b/x/") == RemotePlace("s3://b/x")
+    assert parse_place(tmp_path) == FolderPlace(tmp_path)
+    assert parse_place("file:///new/lake") == FolderPlace(Path("/new/lake"))
+    assert parse_place("new") is None
     monkeypatch.setenv("ACCELBENCH_DB", str(tmp_path))
-    assert isinstance(store_at(), Lake)
-    assert not isinstance(store_at("a.duckdb"), Lake)
+    assert isinstance(open_store(), Lake)
+    assert not isinstance(open_store("a.duckdb"), Lake)
 
 
 def test_a_prefix_of_an_object_store_is_a_lake(tmp_path, monkeypatch):
@@ -319,11 +319,11 @@ def test_half_a_file_of_another_file_system_is_not_seen(tmp_path, monkeypatch):
     assert place.names("results") == []
     place.put(file, "results/x.parquet")
     assert place.names("results") == ["x.parquet"]
-    assert place.local("results/x.parquet", tmp_path).read_text() == "whole"
+    assert place.fetch("results/x.parquet", tmp_path).read_text() == "whole"
 
 
 def test_a_place_that_cannot_be_reached_is_said(tmp_path):
-    with pytest.raises(StoreError, match="nothing that can be reached"):
+    with pytest.raises(StoreError, match="not a valid address"):
         Lake(tmp_path / "m.duckdb", place=RemotePlace("nosuch://x")).ensure()
     with pytest.raises((MissingExtraError, StoreError)):
         Lake(tmp_path / "m.duckdb", place=RemotePlace("gs://x/y")).ensure()
@@ -349,7 +349,7 @@ def test_a_lake_that_another_writer_has_just_begun_is_joined(machine, tmp_path):
     one, other = machine("one"), machine("other")
     measured(one, "r", started(), result(0), finished())
     mark = (tmp_path / "lake" / MARKER).read_bytes()
-    other._begin()
+    other._create_marker()
     assert (tmp_path / "lake" / MARKER).read_bytes() == mark
     assert ids(other) == ids(one)
 

@@ -80,9 +80,9 @@ def test_several_that_write_into_a_bucket_lose_and_double_nothing(bucket, tmp_pa
 def test_samples_and_runs_come_back_from_a_bucket(bucket, tmp_path):
     place = RemotePlace(f"{bucket}/another")
     one, other = (Lake(tmp_path / n / "m.duckdb", place=place) for n in ("one", "other"))
-    assert not other.there
+    assert not other.exists
     measured(one, "r", started(), result(0), finished())
-    assert other.there
+    assert other.exists
     assert ids(other) == ids(one)
     assert other.results(samples=True) == one.results(samples=True)
     assert other.results(samples=True)[0]["samples"]

@@ -17,7 +17,7 @@ from bodies import result
 from accelbench.core.errors import EXIT_ENVIRONMENT, StoreError, UsageError
 from accelbench.store import duck
 from accelbench.store.database import Database
-from accelbench.store.files import ReadOnlyPlaceError
+from accelbench.store.files import NotWritableError
 from accelbench.store.journal import encode
 
 
@@ -152,7 +152,7 @@ def test_an_empty_file_counts_as_no_database(tmp_path):
 
 def test_places_that_cannot_be_written_say_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreError, match="something else is in the way"):
+    with pytest.raises(StoreError, match="something else exists"):
         Database(tmp_path / "file" / "a.duckdb").ensure()
     with pytest.raises(StoreError, match="Making the database failed"):
         Database(Path("/proc/accelbench/a.duckdb")).ensure()
@@ -172,7 +172,7 @@ def test_a_read_only_place_can_be_read_and_is_told_apart(tmp_path, monkeypatch):
         return real(path, flags, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(ReadOnlyPlaceError, match="cannot be written"):
+    with pytest.raises(NotWritableError, match="cannot be written"):
         database.fill()
     assert database.results() == []
     assert database.query("SELECT count(*) FROM benchmark_results")[1] == [(0,)]
@@ -182,8 +182,8 @@ def test_a_read_only_place_can_be_read_and_is_told_apart(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        ('Cannot open file "x": Read-only file system', ReadOnlyPlaceError),
-        ('Cannot open file "x": Permission denied', ReadOnlyPlaceError),
+        ('Cannot open file "x": Read-only file system', NotWritableError),
+        ('Cannot open file "x": Permission denied', NotWritableError),
         ('Could not write file "x": No space left on device', StoreError),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_held_database_is_named_after_a_while(tmp_path):
         pytest.raises(StoreError, match=r"Another process has held .*a.duckdb for 0.05 seconds"),
     ):
         Database(path, retry_seconds=0.05).status()
-    with duck.whole_guard(path), pytest.raises(StoreError, match="being replaced"):
+    with duck.exclusive_guard(path), pytest.raises(StoreError, match="being replaced"):
         Database(path, retry_seconds=0.05).status()
     Database(path, retry_seconds=0.05).status()
 

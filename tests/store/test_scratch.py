@@ -47,6 +47,6 @@ def test_folders_that_are_not_of_this_kind_are_left_alone(tmp_path):
 
 def test_a_place_too_long_for_a_socket_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path / ("x" * 100)))
-    assert files._base() == Path("/tmp")
+    assert files._short_base() == Path("/tmp")
     monkeypatch.setattr(files.tempfile, "tempdir", "/var/tmp")
-    assert files._base() == Path("/var/tmp")
+    assert files._short_base() == Path("/var/tmp")

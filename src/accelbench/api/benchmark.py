@@ -19,15 +19,15 @@ from accelbench.core.case import Case
 from accelbench.core.devices import title_of
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
+from accelbench.core.formatting import NO_DATA
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_options import RunSettings
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.engines.shared.names import runtime_named
-from accelbench.hardware.detect import platform_named
+from accelbench.hardware.detect import parse_platform
 from accelbench.models.code_models.loading import is_importing
 from accelbench.models.code_models.models import described
 from accelbench.models.file_models.given_inputs import given_inputs
@@ -39,7 +39,7 @@ from accelbench.run.plan.request import Plan, Planned, Request, apart
 from accelbench.run.process.worker_client import Observer, SilentObserver
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.files import Scratch
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 _LINE = "=" * 60
 
@@ -110,7 +110,7 @@ def _shown(value: float | None, digits: int) -> str:
 
 def database_at(path: str | os.PathLike[str] | None) -> Database:
     """The database that is named, else the usual one; made where it is missing."""
-    database = store_at(None if path is None else os.fspath(path))
+    database = open_store(None if path is None else os.fspath(path))
     database.ensure()
     return database
 
@@ -130,7 +130,7 @@ def _place(planned: Planned) -> Device | Absent:
     if planned.device is not None:
         return planned.device
     refusal = planned.refusal
-    hardware = planned.case.target.place
+    hardware = planned.case.target.hardware_label
     return (
         Absent(hardware, refusal.message, refusal.advice) if refusal else Absent(hardware, "", "")
     )
@@ -226,7 +226,7 @@ def benchmark(
         {**asked, "run_id": new_run_id(), "verify": verify, "budget": budget}
     )
     named: dict[str, Any] = {
-        "hardware": tuple(platform_named(word) for word in _several(hardware)),
+        "hardware": tuple(parse_platform(word) for word in _several(hardware)),
         "runtimes": tuple(runtime_named(word) for word in _several(framework)),
         "precisions": tuple(parse_precision(word) for word in _several(precision)),
     }
@@ -287,7 +287,7 @@ def _spec(model: Any, inputs: Any, name: str | None, folder: Path) -> ModelSpec:
                 "Give the object itself with its inputs, or give it example_inputs.",
             )
         (spec,) = choose([model], inputs=given_inputs(inputs))
-        if name and not (spec.is_own or spec.folder):
+        if name and not (spec.is_user_model or spec.folder):
             raise UsageError(
                 f"{spec.id} is a model of the catalogue, which keeps its name.", "Leave out name."
             )

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
-from accelbench.core.figures import SpreadKind
-from accelbench.core.nouns import NO_DATA, NOT_KNOWN, UNKNOWN_DEVICE, counted, four_digits, meant
+from accelbench.core.formatting import (
+    NO_DATA,
+    NOT_KNOWN,
+    UNKNOWN_DEVICE,
+    format_count,
+    format_four_digits,
+    suggest,
+)
+from accelbench.core.result_statistics import SpreadKind
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.exchange.titles import title
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
@@ -62,7 +69,7 @@ def drawn_chart(chart: str, subject: Callable[[], Subject], about: str) -> Drawn
     from accelbench.present.charts.chart import picture
 
     if chart not in CHARTS:
-        raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
+        raise UsageError(f"There is no chart {in_quotes(chart)}.", suggest(chart, CHARTS))
     made = picture(CHARTS[chart], subject())
     if made is None:
         needs = CHARTS[chart].needs
@@ -141,7 +148,7 @@ def figure_text(value: float | None, unit: str = "") -> str:
     """Return a value with its unit, in four digits; no line ends between the two."""
     if value is None:
         return NO_DATA
-    return f"{four_digits(value)}\u00a0{unit}" if unit else four_digits(value)
+    return f"{format_four_digits(value)}\u00a0{unit}" if unit else format_four_digits(value)
 
 
 #: What is drawn of a comparison, by its axis.
@@ -167,7 +174,7 @@ class ComparisonTable(TableLines):
         ends = [line.get(name) for line in self.lines for name in ("speedup", "speedup_high")]
         most = max((float(end) for end in ends if end), default=1.0)
         rows = [_cells(line, most) for line in self.lines[:MOST_ROWS]]
-        count = counted(len(self.lines), "configuration")
+        count = format_count(len(self.lines), "configuration")
         caption = f"{count}, by {self.axis}; above 1 is more items in the same time"
         table = Table(columns(_HEADS), rows, caption=caption)
         return notebook_table(table, len(self.lines) - MOST_ROWS, "lines")
@@ -196,21 +203,23 @@ def compare(
         allow: differences that are accepted.
         which: further filters: `StoredFilters`.
     """
-    from accelbench.core.devices import named_apart
+    from accelbench.core.devices import disambiguate_devices
     from accelbench.judge.compared_rows import rows_to_compare
     from accelbench.judge.comparison import REFUSED, compared
     from accelbench.judge.questions import AXES
     from accelbench.present.comparison import document
 
     if by not in AXES:
-        raise UsageError(f"There is no axis named {in_quotes(by)}.", meant(by, AXES))
+        raise UsageError(f"There is no axis named {in_quotes(by)}.", suggest(by, AXES))
     allowed = words_of(allow)
     for word in allowed:
         if word not in REFUSED:
-            raise UsageError(f"Nothing to allow is named {in_quotes(word)}.", meant(word, REFUSED))
+            raise UsageError(
+                f"Nothing to allow is named {in_quotes(word)}.", suggest(word, REFUSED)
+            )
     axis = AXES[by]
     asked = asked_of_store("compare", models, which)
-    with asked.database.asking():
+    with asked.database.keep_open():
         found = rows_to_compare(
             asked.database,
             asked.filters,
@@ -220,7 +229,9 @@ def compare(
             runs=words_of(run),
             machine=asked.machine,
         )
-    groups = compared(named_apart(found.rows), axis, found.baseline, allowed, known=found.known)
+    groups = compared(
+        disambiguate_devices(found.rows), axis, found.baseline, allowed, known=found.known
+    )
     if not groups:
         raise UsageError(
             f"No configuration on {found.machine} has results at two values of {axis.name}.",
@@ -327,9 +338,9 @@ def history(
 
     metrics = {known.name: known for known in METRICS}
     if metric not in metrics:
-        raise UsageError(f"No metric is called {in_quotes(metric)}.", meant(metric, metrics))
+        raise UsageError(f"No metric is called {in_quotes(metric)}.", suggest(metric, metrics))
     asked = asked_of_store("history", models, which)
-    with asked.database.asking():
+    with asked.database.keep_open():
         where, values, here, _ = on_one_machine(asked.database, asked.filters, asked.machine)
         every, _ = series_in(asked.database, metrics[metric], where, values, threshold)
     if not every:
@@ -373,7 +384,7 @@ def _level_interval(level: Mapping[str, Any], unit: str) -> str:
         return NOT_KNOWN if level.get("ends_are") else ""
     ends = f"{figure_text(level['low'])} to {figure_text(level['high'], unit)}"
     is_range = level.get("ends_are") == SpreadKind.RANGE
-    return f"{ends}, range of {counted(level['runs'], 'run')}" if is_range else ends
+    return f"{ends}, range of {format_count(level['runs'], 'run')}" if is_range else ends
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.run_options import run_fields
 from accelbench.core.safe_text import in_quotes
 from accelbench.engines.shared.names import runtime_named
-from accelbench.hardware.detect import platform_named, refuse_unknown_platform
+from accelbench.hardware.detect import parse_platform, refuse_unknown_platform
 from accelbench.models.find import find
 from accelbench.models.inputs import settle
 from accelbench.run.plan.request import DEFAULT_BATCH_SIZES
@@ -88,7 +88,7 @@ class BenchmarkConfig:
     @property
     def platform(self) -> str | None:
         """The platform that is asked for; of gpu the one that is here."""
-        return None if self.device_prefer is None else platform_named(str(self.device_prefer))
+        return None if self.device_prefer is None else parse_platform(str(self.device_prefer))
 
     @property
     def spec(self) -> ModelSpec:

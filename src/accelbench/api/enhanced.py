@@ -30,7 +30,7 @@ from accelbench.exchange import result_file, tree
 from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.writing import inside
-from accelbench.hardware.detect import platform_named, platforms_named, refuse_unknown_platform
+from accelbench.hardware.detect import parse_platform, refuse_unknown_platform, stored_platforms
 from accelbench.models.find import called, find
 from accelbench.models.selection import choose
 from accelbench.recommend import validation
@@ -41,7 +41,7 @@ from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
 from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Plan, Request
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class BenchmarkRequest:
     def request(self, models: Sequence[ModelSpec]) -> Request:
         return Request(
             models=tuple(models),
-            hardware=(AUTO if self.chosen else platform_named(str(self.hardware)),),
+            hardware=(AUTO if self.chosen else parse_platform(str(self.hardware)),),
             runtimes=(runtime_named(str(self.framework)),) if self.framework else (),
             batch_sizes=tuple(self.batch_sizes or ()),
             sequence_lengths=(self.sequence_length,) if self.sequence_length else (),
@@ -213,7 +213,7 @@ def reported(
     page: Path, begun: Mapping[str, Any], ended: RunResult, database: Database | None
 ) -> Path:
     """Write it by the program itself: drawing brings an engine, which the caller need not have."""
-    with temporary_folder() as scratch:
+    with create_temporary_folder() as scratch:
         source = ["--run", ended.run_id]
         if database is not None:
             source += ["--db", database.name]
@@ -542,7 +542,7 @@ def _allowed(inventory: Inventory, names: Sequence[str] | None) -> Inventory:
     if names is None:
         return inventory
     wanted = {
-        platform for name in names for platform in platforms_named(str(name).partition(":")[0])
+        platform for name in names for platform in stored_platforms(str(name).partition(":")[0])
     }
     return {name: entries for name, entries in inventory.items() if name in wanted}
 

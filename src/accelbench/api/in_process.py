@@ -20,14 +20,14 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.model import CodeKind, ModelSpec
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.run_options import RunSettings
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.hardware.detect import detect
-from accelbench.hardware.environment import environment
+from accelbench.hardware.environment import describe_environment
 from accelbench.measure.intervals import Interval
 from accelbench.models.code_models.loading import CodeWord
 from accelbench.models.code_models.looking import look
@@ -182,9 +182,9 @@ def _result(
             raise UsageError(
                 f"It takes {spec.fixed_batch} items at once, not {batch}.", "Leave out batch_sizes."
             )
-    runtime: Runtime = load(registered(ENGINES)[only])
+    runtime: Runtime = load(find_entry_points(ENGINES)[only])
     device = next(entry for entry in detect("cpu") if isinstance(entry, Device))
-    here = environment()
+    here = describe_environment()
     rows = []
     bench = CaseBench(runtime, _Silent())
     opened: Mapping[str, Any] = {}

@@ -18,14 +18,20 @@ from accelbench.api.comparing import (
 )
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import unit_beside, unit_of_all
-from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, counted, four_digits, meant
+from accelbench.core.formatting import (
+    NO_DATA,
+    UNKNOWN_DEVICE,
+    format_count,
+    format_four_digits,
+    suggest,
+)
+from accelbench.core.result_statistics import common_unit, differing_unit
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.exchange.titles import title
-from accelbench.store.body_to_row import step_ms
-from accelbench.store.files import temporary_folder
+from accelbench.store.body_to_row import to_step_ms
+from accelbench.store.files import create_temporary_folder
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable
@@ -82,7 +88,7 @@ class Result:
 
     @property
     def _unit(self) -> str:
-        return unit_of_all(self.rows)
+        return common_unit(self.rows)
 
     def _remarks(self) -> list[str]:
         failed = [
@@ -147,7 +153,7 @@ class Result:
 
         def subject() -> Subject:
             names = [*(column.name for column in COLUMNS), "samples"]
-            with temporary_folder() as folder:
+            with create_temporary_folder() as folder:
                 file = folder / "results.json"
                 about = {self.run_id: {"environment": dict(self.environment)}}
                 write_json(file, names, self.rows, about)
@@ -160,7 +166,7 @@ def _samples(row: Mapping[str, Any]) -> list[float]:
     taken = (row.get("samples") or {}).get("step") or []
     how = (row.get("sampling") or {}).get("step") or {}
     steps = how.get("steps") if isinstance(how, Mapping) else None
-    return step_ms(taken, steps)
+    return to_step_ms(taken, steps)
 
 
 def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +180,7 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
         visible(title(row)),
         figure_text(median),
         figure_text(mean),
-        f"{rate} {unit or unit_beside(row, unit)}".rstrip(),
+        f"{rate} {unit or differing_unit(row, unit)}".rstrip(),
         figure_text(row.get("memory_peak_mb")),
         str(row.get("verification") or NO_DATA),
         str(row.get("quality") or row["status"]),
@@ -199,7 +205,7 @@ class StoredTable:
     ) -> StoredTable:
         """The same in the order of a column, without a value last."""
         if column not in BY_NAME:
-            raise UsageError(f"There is no column {in_quotes(column)}.", meant(column, BY_NAME))
+            raise UsageError(f"There is no column {in_quotes(column)}.", suggest(column, BY_NAME))
         about = BY_NAME[column]
         if about.kind in ("json", "list", "floats", "map"):
             raise UsageError(f"The values of {column} have no order.", "Name another column.")
@@ -226,7 +232,7 @@ class StoredTable:
         spans = [_span(row) for row in shown]
         longest = max((end for span in spans for end in span[1:] if end is not None), default=0.0)
         rows = [_stored_cells(row, span, longest) for row, span in zip(shown, spans, strict=True)]
-        caption = f"{counted(len(self.rows), 'result')}, by {self.sorted_by}"
+        caption = f"{format_count(len(self.rows), 'result')}, by {self.sorted_by}"
         return notebook_table(
             Table(columns(_STORED_HEADS), rows, caption=caption), len(self.rows) - MOST_ROWS
         )
@@ -245,7 +251,7 @@ def results(models: Words = (), *, run: Words = (), **which: Unpack[StoredFilter
 
     asked = asked_of_store("results", models, which)
     database = asked.database
-    with database.asking():
+    with database.keep_open():
         filters = {**asked.filters, **only_runs(database, words_of(run))}
         where, values, _, _ = on_one_machine(database, filters, asked.machine, words_of(run))
         rows = rows_of(database, [column.name for column in COLUMNS], where, values)
@@ -257,16 +263,16 @@ Span = tuple[str, float | None, float | None, float | None]
 
 def _span(row: Row) -> Span:
     """The figure of a result by its name, and its interval: what it is, low, the figure, high."""
-    from accelbench.core.figures import Statistic, name_of, statistic_of, step_of
+    from accelbench.core.result_statistics import Statistic, best_statistic, statistic_name, step_of
     from accelbench.judge.ratios import interval_within
 
-    statistic = statistic_of(row)
+    statistic = best_statistic(row)
     if row.get("status") != Status.OK or row.get("emulated"):
         return "", None, None, None
     if statistic is None or statistic is Statistic.RATE:
         return "", None, None, None
     low, high = interval_within(row, statistic) or (None, None)
-    return name_of(statistic), low, step_of(row, statistic), high
+    return statistic_name(statistic), low, step_of(row, statistic), high
 
 
 _STORED_HEADS = (
@@ -276,7 +282,7 @@ _STORED_HEADS = (
 
 
 def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
-    from accelbench.core.figures import interval_text, unit_of
+    from accelbench.core.result_statistics import interval_text, throughput_unit
     from accelbench.judge.ratios import mean_beside
     from accelbench.present.pages.document_page import figure_cell, interval_cell
 
@@ -287,9 +293,9 @@ def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
         "" if provenance in ("", Provenance.MEASURED) else f"{provenance} {source_of(row)}".strip(),
         "emulated" if row.get("emulated") else "",
     ]
-    interval = interval_text(low, middle, high, four_digits, " ms")
-    name = f"{statistic}, mean {four_digits(mean)} ms" if mean else statistic
-    time = NO_DATA if middle is None else f"{four_digits(middle)} ms"
+    interval = interval_text(low, middle, high, format_four_digits, " ms")
+    name = f"{statistic}, mean {format_four_digits(mean)} ms" if mean else statistic
+    time = NO_DATA if middle is None else f"{format_four_digits(middle)} ms"
     hollow = provenance != Provenance.MEASURED or row.get("quality") == Quality.UNUSABLE
     rate = None if row.get("emulated") else row.get("throughput")
     memory = row.get("memory_peak_mb")
@@ -301,7 +307,7 @@ def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
         figure_cell(f"{time} {name}".rstrip(), middle),
         interval or NO_DATA,
         interval_cell(sketched, (low, middle, high), longest, is_hollow=hollow),
-        figure_cell(_with_unit(rate, unit_of(row)), rate),
+        figure_cell(_with_unit(rate, throughput_unit(row)), rate),
         figure_cell(_with_unit(memory, "MB"), memory),
         ", ".join(filter(None, (_worth(row), *marks))),
     ]
@@ -315,4 +321,4 @@ def _worth(row: Row) -> str:
 
 
 def _with_unit(value: float | None, unit: str) -> str:
-    return NO_DATA if value is None else f"{four_digits(value)} {unit}"
+    return NO_DATA if value is None else f"{format_four_digits(value)} {unit}"

@@ -37,7 +37,7 @@ from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
 from accelbench.run.plan.sharing import shapes_of
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import ENVIRONMENT, Database
-from accelbench.store.files import REAL_FILES, explained
+from accelbench.store.files import REAL_FILES, explain_os_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ class BenchmarkLogger:
         self._filename = written.name
 
     def _add_to(self, path: Path, results: Sequence[Mapping[str, Any]]) -> None:
-        with explained("Writing the file", path):
+        with explain_os_errors("Writing the file", path):
             with path.open(encoding="utf-8", newline="") as stream:
                 first = stream.readline()
             if guide_csv.header_of(first) != guide_csv.COLUMNS:
@@ -245,7 +245,7 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
 
 def _plan(config: BenchmarkConfig, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Plan:
     """The cases of one config, those of a framework that is not installed included."""
-    given = ((axis.asked, getattr(config.shapes, axis.field)) for axis in AXES)
+    given = ((axis.option_key, getattr(config.shapes, axis.field)) for axis in AXES)
     sizes: dict[str, Any] = {name: (size,) for name, size in given if size}
     request = Request(
         models=(config.spec,),

@@ -181,9 +181,9 @@ def _end() -> None:
     except AccelbenchError as error:
         if debug:
             print_traceback()
-        from accelbench.core.plugins import was_written
+        from accelbench.core.plugins import has_warned
 
-        if not was_written(str(error)):
+        if not has_warned(str(error)):
             complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:

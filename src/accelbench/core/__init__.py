@@ -1,1 +1,1 @@
-"""The shared words, protocols, columns and errors. Imports nothing of ours, nothing heavy."""
+"""Shared vocabulary, protocols, columns and errors. It imports nothing heavy."""

@@ -1,4 +1,4 @@
-"""What a session may be able to do beside running its model; each is asked for by its protocol."""
+"""Optional abilities of a session, each a protocol that a session may realise."""
 
 from __future__ import annotations
 
@@ -13,112 +13,115 @@ from accelbench.core.protocols import Block
 
 @runtime_checkable
 class WeightPerturbable(Protocol):
-    """A session whose weights can be changed for a moment, to see whether they matter."""
+    """Session whose weights can be changed for a moment, to check that they matter."""
 
     def other_weights(self) -> AbstractContextManager[None]:
-        """Within it every weight has another value; afterwards each has its own again."""
+        """Change every weight while entered, and restore all of them afterwards."""
 
 
 @runtime_checkable
 class DrawRepeatable(Protocol):
-    """A session whose model may draw numbers as it runs, and can be made to draw them again."""
+    """Session whose model draws random numbers, and can draw the same numbers again."""
 
     def same_draws(self) -> AbstractContextManager[None]:
-        """Within it each run draws the same; afterwards as if there had been none."""
+        """Make every run draw the same numbers while entered."""
 
 
 @runtime_checkable
 class SimilarInputs(Protocol):
-    """A session that is always called with an example, whose numbers it can change a little."""
+    """Session that runs on an example, whose values it can change a little."""
 
     def similar_inputs(self, seed: int) -> Any | None:
-        """Return inputs like the example; None if there are none, or the model takes no others."""
+        """Return inputs close to the example, or None if the model takes no others."""
 
 
 @runtime_checkable
 class DropoutSwitchable(Protocol):
-    """A session whose training can do without dropout, so that its losses can be compared."""
+    """Session that can train without dropout, so that its losses can be compared."""
 
     def without_dropout(self) -> AbstractContextManager[None]:
-        """Within it nothing is dropped by chance; afterwards it is again."""
+        """Switch dropout off while entered."""
 
 
 @runtime_checkable
 class RoundingReference(Protocol):
-    """A session that can say what rounding costs its model: a reference's."""
+    """Reference session that can compute the effect of rounding."""
 
     def exact(self, inputs: Any) -> Mapping[str, Any]:
-        """Outputs computed in fp64, as `outputs` gives them; nothing else is asked of it after."""
+        """Return outputs computed in fp64, named like those of `outputs`.
+
+        Only `close` may follow.
+        """
 
     def rounded(self, inputs: Any, precision: str) -> Mapping[str, Any]:
-        """Outputs of a pass whose numbers are rounded to bf16, fp16 or int8."""
+        """Return the outputs of a pass whose values are rounded to bf16, fp16 or int8."""
 
 
 @runtime_checkable
 class TrainingReference(Protocol):
-    """A session that can train with rounded products and from other weights: a reference's."""
+    """Reference session that can train with rounded products and from changed weights."""
 
     def narrow_products(self) -> AbstractContextManager[None]:
-        """Round what products multiply to ten bits, as TF32 does and fp16 nearly, while entered."""
+        """Round factors of products to ten bits while entered, as TF32 does and fp16 nearly."""
 
     def nudge(self, by: float) -> None:
-        """Change every weight by this share of itself, up and down in turns."""
+        """Change every weight by this share of its value, alternately up and down."""
 
 
 @runtime_checkable
 class RealInputs(Protocol):
-    """A session that can be fed with real inputs."""
+    """Session that accepts real inputs."""
 
     def loaded(self) -> Mapping[str, Any]:
-        """Columns about the inputs that were prepared last; empty where they were synthetic.
+        """Return columns about the inputs that were prepared last; empty if they were synthetic.
 
-        What was read, skipped and drawn is part of the evidence's details, under "data".
+        The evidence has the items that were read, skipped and drawn in its details, under "data".
         """
 
 
 @runtime_checkable
 class OutOfProcess(Protocol):
-    """A session whose work is done by other processes than the worker, and who counts theirs."""
+    """Session whose work is done by processes other than the worker."""
 
     @property
     def host_memory(self) -> Any:
         """A `HostMemory` of those processes."""
 
     def cpu_seconds(self) -> float:
-        """Processor time of those processes so far."""
+        """Return the processor time of those processes so far."""
 
 
 @runtime_checkable
 class RankExchange(Protocol):
-    """A session whose step several processes make together, and that tells what that costs."""
+    """Session whose step is made by several processes, with the cost of their exchange."""
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """Columns about the collectives of a few profiled steps; each rank's under "ranks"."""
+        """Return columns about the collectives of a few profiled steps, per rank under "ranks"."""
 
 
 @runtime_checkable
 class ContinuousBlocks(Protocol):
-    """A session that is asked from afar, and does better without a pause between its blocks."""
+    """Session with a slow connection, which measures better without pauses between blocks."""
 
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
-        """So many blocks of steps timed as a whole, one straight after the other."""
+        """Return `samples` blocks of `steps` steps each, timed as wholes without a pause."""
 
 
 @runtime_checkable
 class LastStepOutputs(Protocol):
-    """A session that keeps what the last step it timed has left, until it is stepped again."""
+    """Session that keeps the outputs of its last timed step until the next step."""
 
     def stepped(self, most: int) -> Mapping[str, Any]:
-        """Return sketches of that step's outputs as it left them, by the names that `outputs` has.
+        """Return sketches of the last step's outputs, by the names of `outputs`.
 
-        Nothing is computed for it. Empty where the last block left none, as in training. Of a
-        larger output `most` values are read, at `sketches.places`.
+        Nothing is computed for it. It is empty if the last block left no outputs, as in training.
+        At most `most` values of each output are read, at `sketches.places`.
         """
 
 
 @dataclass(frozen=True)
 class StepPreview:
-    """What the next training step will report and leave."""
+    """Loss and weights that the next training step will produce."""
 
     loss: float  # of the whole batch
     weights: Mapping[str, Any] | None = None  # as `weight_values`; None if copies are too dear
@@ -126,19 +129,19 @@ class StepPreview:
 
 @runtime_checkable
 class TrainingProbe(Protocol):
-    """A session that shows its weights, and what its next step does, between blocks of training.
+    """Session that shows its weights and previews its next step between blocks of training.
 
-    Neither question changes anything: the next step is the step that it would have been.
+    Neither method changes the next step.
     """
 
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
-        """Return some values of each trained weight as they are now, as NumPy arrays by name.
+        """Return some current values of each trained weight, as NumPy arrays by name.
 
-        There are at most `most` of each; `draw` chooses which ones (`sketches.drawn_places`).
+        There are at most `most` values of each. `draw` selects them (`sketches.drawn_places`).
         """
 
     def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
-        """Return what the next step will do, by a step that is undone; None if that is too dear.
+        """Return the result of the next step, by a step that is undone; None if that is too dear.
 
         Both steps draw the same random numbers.
         """
@@ -146,33 +149,33 @@ class TrainingProbe(Protocol):
 
 @runtime_checkable
 class EvaluatedOutputs(Protocol):
-    """A session that evaluates within its steps whatever an answer computes only when asked."""
+    """Session that also evaluates, within its steps, outputs that are computed on demand."""
 
     evaluates_outputs: bool
 
 
 @runtime_checkable
 class RemoteOutputs(Protocol):
-    """A session whose outputs lie far away, and can be looked at there."""
+    """Session whose outputs are on another machine or in another process, and are checked there."""
 
     def glance(self, inputs: Any, most: int) -> Any:
-        """One run's outputs as a `Glance`: a digest of all, and at most so many values of each."""
+        """Return one run's outputs as a `Glance`: a digest of all and `most` values of each."""
 
 
 @runtime_checkable
 class PageVisits(Protocol):
-    """A session that users wait for each time they come to it, as they do for a page's."""
+    """Session that loads anew for each visit, as a web page does."""
 
     def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
-        """Return columns of the visits to this case; none for a case that was not come to.
+        """Return columns about the visits of this case; empty if it was not visited.
 
-        `first_inference_ms` is the first step of the visit in which it was measured.
+        `first_inference_ms` is the first step of the measured visit.
         """
 
 
 @runtime_checkable
 class Reusable(Protocol):
-    """A session that can give up its model, and leave what serves the next one."""
+    """Session that can free its model and keep what the next model can use."""
 
     def leave(self) -> None:
-        """Afterwards nothing is asked of it but `close`; raises CaseError where it fails."""
+        """Free the model. Only `close` may follow. Raises CaseError if it fails."""

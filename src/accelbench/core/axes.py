@@ -1,6 +1,6 @@
-"""The sizes of an input other than the batch: the one registry. It imports nothing of ours.
+"""Registry of the sizes of an input other than the batch.
 
-A new size is one entry here; code reads a size by its name only if its meaning matters.
+A new size is one entry here. Code reads a size by its name only if its meaning matters.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ T = TypeVar("T")
 
 
 class Part(StrEnum):
-    """What of a step a size is of."""
+    """Part of a step that a size belongs to."""
 
-    INPUT = "input"  # what one item is
-    REQUEST = "request"  # how much is read and written, token by token: inference alone has it
-    PASSES = "passes"  # how often the model runs for one item: inference alone has it
+    INPUT = "input"  # the size of one item
+    REQUEST = "request"  # tokens read and written, in inference only
+    PASSES = "passes"  # runs of the model for one item, in inference only
 
 
-#: The orders in which the sizes are told, part after part: that of questions, in columns and keys,
-#: and that of titles, in words. Files and names that were written are read by them.
-AS_ASKED = (Part.INPUT, Part.PASSES, Part.REQUEST)
-AS_TOLD = (Part.INPUT, Part.REQUEST, Part.PASSES)
+#: Order of the parts in columns and keys, and in titles. Stored files and names depend on both.
+COLUMN_ORDER = (Part.INPUT, Part.PASSES, Part.REQUEST)
+TITLE_ORDER = (Part.INPUT, Part.REQUEST, Part.PASSES)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Axis of sizes: what it is called wherever one of its sizes is asked for, stored or shown.
+    """Axis of sizes, with its names in options, columns, titles and messages.
 
-    What is not given below `why_absent` follows from what is above it.
+    Fields below `why_absent` have defaults that follow from the fields above it.
     """
 
     field: str  # of a case's shapes, and of the model that has a size of its own
@@ -42,43 +41,43 @@ class Axis:
     option: str  # of `accelbench run`
     label: str  # one size in a heading or a title, as "seq {}"
     unit: str  # what is counted
-    why_absent: str  # why a result has no such size
-    part: Part = Part.INPUT  # what of a step it is of
+    why_absent: str  # reason why a result has no such size
+    part: Part = Part.INPUT
     least: int = 1  # the smallest size that can be asked for
     help: str = ""  # of the option
-    idle: str = "has such a size"  # what no model of a run does that has no use for the option
-    noun: str = ""  # in a sentence that refuses a size
-    word: str = ""  # before the size where a model is described
+    usage: str = "has such a size"  # completes "no model of this run …" if the option is unused
+    noun: str = ""  # in a message that refuses a size
+    word: str = ""  # before the size in a model's description
     short: str = ""  # before the size in a chart
-    page_label: str = ""  # as `label`, on a page, where there is more room
-    text: bool = False  # its sizes are several, by name, in one text
+    page_label: str = ""  # like `label`, for pages, which have more room
+    text: bool = False  # its value is one text with several sizes by name
 
     def __post_init__(self) -> None:
-        plainly = self.column.replace("_", " ")
-        follows = {
+        spaced = self.column.replace("_", " ")
+        defaults = {
             "help": f"{self.unit[:1].upper()}{self.unit[1:]}.",
-            "noun": plainly,
+            "noun": spaced,
             "word": self.field.replace("_", " "),
-            "short": plainly,
+            "short": spaced,
             "page_label": self.label,
         }
-        for name, text in follows.items():
+        for name, text in defaults.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, text)
 
     @property
-    def asked(self) -> str:
-        """The field of a request, which holds every size that was asked for."""
+    def option_key(self) -> str:
+        """Key of this axis in the sizes of a run's options."""
         return self.option.removeprefix("--").replace("-", "_")
 
     @property
-    def around(self) -> tuple[str, str]:
-        """What stands before and after a size in its label."""
+    def label_ends(self) -> tuple[str, str]:
+        """Text before and after a size in its label."""
         before, _, after = self.label.partition("{}")
         return before, after
 
-    def own(self, model: ModelSpec) -> Any:
-        """The size that a model has for itself; None where it has none."""
+    def default_size(self, model: ModelSpec) -> Any:
+        """Return the model's own size on this axis; None if it has none."""
         holder = model.generation if self.part is Part.REQUEST else model
         return getattr(holder, self.field, None)
 
@@ -87,14 +86,14 @@ class Axis:
 AXES: tuple[Axis, ...] = (
     Axis(field="sequence", column="sequence_length", option="--sequence-lengths", label="seq {}",
          unit="tokens in one item", why_absent="the model reads no sequence of its own",
-         idle="reads text", short="seq"),
+         usage="reads text", short="seq"),
     Axis(field="image", column="image_size", option="--image-sizes", label="{}px",
          unit="side of a square image in pixels", why_absent="the model takes no image",
-         idle="takes images", short="image", page_label="{} px"),
+         usage="takes images", short="image", page_label="{} px"),
     Axis(field="prompt_tokens", column="prompt_tokens", option="--prompt-tokens",
          label="prompt {}", unit="tokens of a generation prompt",
          why_absent="nothing is generated", part=Part.REQUEST,
-         help="Tokens that a model reads before it writes.", idle="is asked to write",
+         help="Tokens that a model reads before it writes.", usage="is asked to write",
          noun="prompt"),
     Axis(
         field="new_tokens",
@@ -106,36 +105,36 @@ AXES: tuple[Axis, ...] = (
         part=Part.REQUEST,
         least=0,  # one forward pass instead of a whole request
         help="Tokens that it writes; 0 measures one forward pass instead.",
-        idle="is asked to write",
+        usage="is asked to write",
     ),
     Axis(field="audio", column="audio_seconds", option="--audio-seconds", label="{} s",
          unit="seconds of sound in one item", why_absent="the model takes no sound",
-         idle="takes sound", noun="sound", word="seconds", page_label="{} s sound"),
+         usage="takes sound", noun="sound", word="seconds", page_label="{} s sound"),
     Axis(field="steps", column="denoising_steps", option="--denoising-steps", label="{} steps",
          unit="passes of the denoiser for one image", why_absent="nothing is denoised",
-         part=Part.PASSES, help="Passes of a denoiser for one image.", idle="is asked to denoise",
+         part=Part.PASSES, help="Passes of a denoiser for one image.", usage="is asked to denoise",
          noun="number of denoising steps", word="denoising steps"),
     Axis(field="dims", column="dimensions", option="--dim", label="{}",
          unit="sizes of a file's other free dimensions, by name",
          why_absent="the model has no free dimension of another name",
          help="Sizes of a free dimension of a model file, such as nodes=64,128.",
-         idle="has a free dimension of that name", noun="free dimension", word="free dimensions",
+         usage="has a free dimension of that name", noun="free dimension", word="free dimensions",
          text=True),
 )  # fmt: skip
 
 
-def numbered() -> tuple[Axis, ...]:
-    """Those whose sizes are numbers."""
+def numeric_axes() -> tuple[Axis, ...]:
+    """Return the axes whose sizes are numbers."""
     return tuple(axis for axis in AXES if not axis.text)
 
 
 def axes_of(*parts: Part) -> tuple[Axis, ...]:
-    """The axes of some parts of a step, part after part."""
+    """Return the axes of some parts of a step, part after part."""
     return tuple(axis for part in parts for axis in AXES if axis.part is part)
 
 
-def columns(*parts: Part) -> tuple[str, ...]:
-    """The columns of some parts, part after part; of all, in the order of results, without any."""
+def size_columns(*parts: Part) -> tuple[str, ...]:
+    """Return the columns of some parts, part after part; without parts, all in stored order."""
     return tuple(axis.column for axis in (axes_of(*parts) if parts else AXES))
 
 
@@ -143,7 +142,7 @@ def size_labels(sizes: Mapping[str, Any]) -> list[str]:
     """Return sizes by the columns of results as a heading shows them, such as "seq 128"."""
     return [
         axis.label.format(sizes[axis.column])
-        for axis in axes_of(*AS_TOLD)
+        for axis in axes_of(*TITLE_ORDER)
         if sizes.get(axis.column)
     ]
 
@@ -151,19 +150,19 @@ def size_labels(sizes: Mapping[str, Any]) -> list[str]:
 def with_axes(
     name_of: Callable[[Axis], str], default: object, *parts: Part
 ) -> Callable[[type[T]], type[T]]:
-    """Add to a dataclass, from under its decorator, a field for each axis that it does not spell.
+    """Return a decorator that adds a field for each axis that a dataclass does not spell out.
 
-    It spells those that code reads by their names, for the sake of types; of any other the field is
-    known by its name alone, as `name_of` makes it.
+    Apply it below `@dataclass`. Classes spell out the axes that code reads by name, for the type
+    checker. `name_of` gives the names of the other fields.
     """
 
     def add(cls: type[T]) -> type[T]:
-        spelt = dict(cls.__annotations__)
+        annotations = dict(cls.__annotations__)
         for axis in axes_of(*parts) if parts else AXES:
-            if name_of(axis) not in spelt:
-                spelt[name_of(axis)] = Any
+            if name_of(axis) not in annotations:
+                annotations[name_of(axis)] = Any
                 setattr(cls, name_of(axis), default)
-        cls.__annotations__ = spelt
+        cls.__annotations__ = annotations
         return cls
 
     return add

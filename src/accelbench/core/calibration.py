@@ -1,7 +1,7 @@
-"""Calibration of a device: what probes measured of its limits, and how that is kept. Pure.
+"""Calibration of a device: limits measured by probes, and their stored form.
 
-A probe is work of known operations or bytes. Its value is the median over blocks of steps, with an
-interval; a peak is the value of the best size.
+A probe is work with a known number of operations or bytes. Its value is the median over blocks of
+steps, with an interval. A peak is the value of the best size.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from accelbench.core.identity import plain
-from accelbench.core.precision import narrowed
+from accelbench.core.identity import to_plain
+from accelbench.core.precision import narrow_type
 
 
 class ProbeKind(StrEnum):
-    """What a probe is bound by."""
+    """Resource that limits a probe."""
 
     MATRIX = "matrix product"
     ATTENTION = "attention"
@@ -29,7 +29,7 @@ class ProbeKind(StrEnum):
     COLLECTIVE = "collective"
 
 
-#: What a figure is in; a launch is a time, everything else a rate.
+#: Unit of each kind's value: a time for a launch, a rate for the others.
 UNITS = {
     ProbeKind.MATRIX: "FLOP/s",
     ProbeKind.ATTENTION: "FLOP/s",
@@ -40,17 +40,17 @@ UNITS = {
 }
 
 
-#: Of a calibration's conditions: what speaks against its collectives, and not its peaks.
+#: Condition with the warnings about collectives; the measured peaks do not depend on them.
 COLLECTIVE_WARNINGS = "collective_warnings"
-_AMONG = re.compile(r"-\d{1,6}-ranks$")
+_RANK_COUNT = re.compile(r"-\d{1,6}-ranks$")
 
 
 @dataclass(frozen=True)
 class ProbeSpec:
     """A probe to be timed."""
 
-    kind: ProbeKind  # what it is bound by
-    name: str  # as results and tables call it: probe/matmul-1024
+    kind: ProbeKind
+    name: str  # in results and tables: probe/matmul-1024
     precision: str  # of its values
     size: int  # side of the matrices, bytes of an array, or length of the sequence
     work: float  # operations or bytes of a step; launches of one
@@ -60,13 +60,13 @@ class ProbeSpec:
         return UNITS[self.kind]
 
     @property
-    def among_ranks(self) -> bool:
-        """Whether it is a collective's, and says among how many ranks."""
-        return self.kind is ProbeKind.COLLECTIVE and bool(_AMONG.search(self.name))
+    def has_rank_count(self) -> bool:
+        """Whether it is a collective whose name has the number of ranks."""
+        return self.kind is ProbeKind.COLLECTIVE and bool(_RANK_COUNT.search(self.name))
 
     @property
     def collective(self) -> str:
-        """Of a collective's probe its name: all_reduce of probe/all_reduce-1MiB-2-ranks."""
+        """Name of the collective: all_reduce for probe/all_reduce-1MiB-2-ranks."""
         return self.name.removeprefix("probe/").partition("-")[0]
 
     @property
@@ -75,30 +75,30 @@ class ProbeSpec:
 
 
 @dataclass(frozen=True)
-class ProbeFigure:
-    """A probe's figure."""
+class ProbeResult:
+    """Timed probe."""
 
     spec: ProbeSpec
-    steps: int  # how many steps a block has
-    samples_ns: tuple[int, ...]  # what each block took
+    steps: int  # in each block
+    samples_ns: tuple[int, ...]  # one for each block
     value: float  # the median over blocks, in the unit of the probe
-    low: float | None  # with high, the 95 % interval of the median; None of fewer than five blocks
+    low: float | None  # 95 % interval of the median; None for fewer than five blocks
     high: float | None
 
     @property
     def step_seconds(self) -> float:
-        """What a step takes, by the figure."""
+        """Duration of a step that follows from the value."""
         return self.value if self.spec.kind is ProbeKind.LAUNCH else self.spec.work / self.value
 
     @property
     def algorithm_rate(self) -> float:
-        """Of a collective bytes of its buffer a second; its figure is the bus's."""
+        """Bytes of a collective's buffer per second; `value` counts the bytes on the bus."""
         return self.spec.size / self.step_seconds
 
 
 @dataclass(frozen=True)
 class ProbeRefusal:
-    """A probe without a figure, and why."""
+    """Probe that could not be timed, with the reason."""
 
     name: str
     precision: str
@@ -107,43 +107,43 @@ class ProbeRefusal:
 
 @dataclass(frozen=True)
 class CalibratedLimits:
-    """Measured limits of a device, by the name of its platform and its own."""
+    """Measured limits of a device, with its platform and name."""
 
     hardware: str
     device_name: str
-    measured_at: str  # when, UTC
-    peaks: Mapping[str, float]  # operations a second of the best matrix product, by precision
-    bandwidth: float  # bytes a second between memory and processor
+    measured_at: str  # UTC
+    peaks: Mapping[str, float]  # operations per second of the best matrix product, by precision
+    bandwidth: float  # bytes per second between memory and processor
 
     @property
     def day(self) -> str:
         return self.measured_at[:10]
 
     def peak(self, precision: str) -> float | None:
-        """The peak that a precision's products meet; autocast multiplies in its narrow type."""
-        return self.peaks.get(narrowed(precision) or precision)
+        """Return the peak for a precision; autocast multiplies in its narrow type."""
+        return self.peaks.get(narrow_type(precision) or precision)
 
 
 @dataclass(frozen=True)
 class TimedCollectives:
-    """What collectives among some ranks took, by one calibration."""
+    """Collectives among some ranks, timed by one calibration."""
 
     fingerprint: str  # of the device that was calibrated
     hardware: str
     device_name: str
     measured_at: str  # when the calibration began, UTC
-    engine: str  # what the ranks ran in
-    ranks: int  # how many they were
-    figures: tuple[ProbeFigure, ...]  # of each collective and size
-    warnings: tuple[str, ...] = ()  # what speaks against them
+    engine: str  # of the ranks
+    ranks: int
+    figures: tuple[ProbeResult, ...]  # of each collective and size
+    warnings: tuple[str, ...] = ()
 
     @property
     def day(self) -> str:
         return self.measured_at[:10]
 
-    def by_name(self) -> dict[str, list[ProbeFigure]]:
-        """The figures of each collective, smallest size first."""
-        names: dict[str, list[ProbeFigure]] = {}
+    def group_by_name(self) -> dict[str, list[ProbeResult]]:
+        """Return the results of each collective, smallest size first."""
+        names: dict[str, list[ProbeResult]] = {}
         for entry in sorted(self.figures, key=lambda entry: entry.spec.size):
             names.setdefault(entry.spec.collective, []).append(entry)
         order = dict.fromkeys(entry.spec.collective for entry in self.figures)
@@ -152,49 +152,55 @@ class TimedCollectives:
 
 @dataclass(frozen=True)
 class DeviceCalibration:
-    """What the probes of one calibration measured of a device."""
+    """Results of the probes of one calibration of a device."""
 
     fingerprint: str
     hardware: str
     device_name: str
     measured_at: str  # when it began, UTC
-    engine: str  # what ran the probes: "torch 2.13.0"
-    threads: int | None  # how many the engine had on the host
-    figures: tuple[ProbeFigure, ...]  # of probes that were timed
+    engine: str  # of the probes: "torch 2.13.0"
+    threads: int | None  # of the engine on the host
+    figures: tuple[ProbeResult, ...]  # of probes that were timed
     refusals: tuple[ProbeRefusal, ...] = ()
-    # what the engine says of the device and of itself, and the machine around it
+    # versions and settings of the engine, the device and the machine
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()  # what speaks against the figures
+    warnings: tuple[str, ...] = ()
 
-    def best(self, kind: ProbeKind, precision: str | None = None) -> ProbeFigure | None:
-        """Of a kind's probes the one with the highest median; of launches the shortest."""
-        some = [
+    def best(self, kind: ProbeKind, precision: str | None = None) -> ProbeResult | None:
+        """Return the result of a kind with the highest median; for launches, the shortest."""
+        results = [
             figure for figure in self.figures
             if figure.spec.kind is kind and precision in (None, figure.spec.precision)
         ]  # fmt: skip
         sign = -1 if kind is ProbeKind.LAUNCH else 1
-        return max(some, key=lambda figure: sign * figure.value, default=None)
+        return max(results, key=lambda figure: sign * figure.value, default=None)
 
     def precisions(self, kind: ProbeKind) -> list[str]:
-        """The precisions in which probes of a kind have figures, in the order they were timed."""
+        """Return the precisions in which probes of a kind were timed, in that order."""
         return list(dict.fromkeys(f.spec.precision for f in self.figures if f.spec.kind is kind))
 
     @property
     def collectives(self) -> list[TimedCollectives]:
-        groups: dict[int, list[ProbeFigure]] = {}
+        groups: dict[int, list[ProbeResult]] = {}
         for entry in self.figures:
-            if entry.spec.among_ranks and entry.value > 0:
+            if entry.spec.has_rank_count and entry.value > 0:
                 groups.setdefault(entry.spec.ranks, []).append(entry)
-        about = (self.fingerprint, self.hardware, self.device_name, self.measured_at, self.engine)
-        against = tuple(map(str, self.conditions.get(COLLECTIVE_WARNINGS) or ()))
+        identity = (
+            self.fingerprint,
+            self.hardware,
+            self.device_name,
+            self.measured_at,
+            self.engine,
+        )
+        warnings = tuple(map(str, self.conditions.get(COLLECTIVE_WARNINGS) or ()))
         return [
-            TimedCollectives(*about, ranks, tuple(groups[ranks]), against)
+            TimedCollectives(*identity, ranks, tuple(groups[ranks]), warnings)
             for ranks in sorted(groups)
         ]
 
     @property
     def limits(self) -> CalibratedLimits | None:
-        """Peaks and bandwidth; None without a peak in fp32 or a bandwidth, which both are asked."""
+        """Peaks and bandwidth; None without a peak in fp32 or without a bandwidth."""
         peaks = {
             precision: best.value
             for precision in self.precisions(ProbeKind.MATRIX)
@@ -208,7 +214,7 @@ class DeviceCalibration:
         )
 
     def to_body(self) -> dict[str, Any]:
-        body: dict[str, Any] = plain(self)
+        body: dict[str, Any] = to_plain(self)
         return body
 
     @classmethod
@@ -221,5 +227,5 @@ class DeviceCalibration:
 
 
 def spec_from_body(body: Mapping[str, Any]) -> ProbeSpec:
-    """A probe from its plain form."""
+    """Return the probe of its plain form."""
     return ProbeSpec(**{**body, "kind": ProbeKind(body["kind"])})

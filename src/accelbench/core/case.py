@@ -1,4 +1,4 @@
-"""A case: what is asked, and the identities that follow from it."""
+"""Case: the configuration to measure, and the identities that follow from it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from accelbench.core.axes import Part, axes_of, with_axes
-from accelbench.core.identity import IDENTITY_VERSION, canonical, digest, said
+from accelbench.core.identity import IDENTITY_VERSION, canonical_json, digest, non_default_values
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
 Option = str | int | float | bool
 
-#: Raised whenever the measuring rules change so that figures no longer compare.
+#: Increased when the measuring rules change so that results are no longer comparable.
 PROTOCOL_VERSION = 1
-#: Key of a result's conditions: parts of the question that no column has.
+#: Key of a result's conditions: parts of the case's identity that have no column.
 QUESTION = "question"
 
 
 @dataclass(frozen=True)
 @with_axes(lambda axis: axis.field, None)
 class Shapes:
-    """The sizes that are part of the question: the batch, and one of each axis that there is."""
+    """Batch size, and one size for each axis."""
 
     batch: int
     sequence: int | None = None
@@ -36,24 +36,24 @@ class Shapes:
 
 @dataclass(frozen=True)
 class Target:
-    """Where and through what: runtime × hardware (× device)."""
+    """Engine, hardware and optional device."""
 
     runtime: str
     hardware: str
-    device: str | None = None  # "cuda:1", or OpenVINO's "gpu"; None means the default one
+    device: str | None = None  # "cuda:1", or OpenVINO's "gpu"; None for the default
 
     @property
     def unit(self) -> str | None:
-        """The kind of unit, such as OpenVINO's gpu; an ordinal is none."""
+        """Kind of unit, such as OpenVINO's gpu; None for an ordinal."""
         return None if self.device is None or self.device.isdecimal() else self.device
 
     @property
-    def place(self) -> str:
-        """The hardware, and the device where one was named."""
+    def hardware_label(self) -> str:
+        """The hardware, followed by the device if one was named."""
         return f"{self.hardware}:{self.device}" if self.device else self.hardware
 
     def __str__(self) -> str:
-        return f"{self.runtime}/{self.place}"
+        return f"{self.runtime}/{self.hardware_label}"
 
 
 _WIDENED = frozenset({("fp32", "fp16"), ("fp32", "bf16"), ("fp32", "int8")})
@@ -61,7 +61,7 @@ _WIDENED = frozenset({("fp32", "fp16"), ("fp32", "bf16"), ("fp32", "int8")})
 
 @dataclass(frozen=True)
 class Case:
-    """model × target × precision × shapes × mode × scenario × options set on purpose."""
+    """Model, target, precision, shapes, mode, scenario and options set on purpose."""
 
     model: ModelSpec
     target: Target
@@ -74,7 +74,7 @@ class Case:
 
     @cached_property
     def case_id(self) -> str:
-        """What was asked. No machine, ordinal, version or resolved default."""
+        """Hash of the configuration, without machine, ordinal, version or resolved defaults."""
         return digest(
             {
                 "v": IDENTITY_VERSION,
@@ -82,41 +82,41 @@ class Case:
                 "runtime": self.target.runtime,
                 "hardware": self.target.hardware,
                 "precision": self.precision,
-                "shapes": said(self.shapes),
+                "shapes": non_default_values(self.shapes),
                 "mode": self.mode,
                 "scenario": self.scenario,
                 "world": self.world_size,
                 "options": self.options,
-                **self._unlisted,
+                **self._identity_without_columns,
             }
         )
 
     @property
-    def unlisted(self) -> dict[str, str]:
-        """Parts of the question that no column of a result has, so that it can be checked later.
+    def identity_without_columns(self) -> dict[str, str]:
+        """Parts of the identity that have no column in a result, so that they can be checked later.
 
         Objects and numbers are canonical JSON.
         """
         return {
-            name: value if isinstance(value, str) else canonical(value)
-            for name, value in self._unlisted.items()
+            name: value if isinstance(value, str) else canonical_json(value)
+            for name, value in self._identity_without_columns.items()
             if name != "unit" or value is not None
         }
 
     @property
-    def _unlisted(self) -> dict[str, object]:
-        way: dict[str, object] = {"config": self.model.config_digest, "unit": self.target.unit}
-        if self.model.sampling_rate is not None:  # a second of sound is that many samples
-            way["sampling_rate"] = self.model.sampling_rate
+    def _identity_without_columns(self) -> dict[str, object]:
+        parts: dict[str, object] = {"config": self.model.config_digest, "unit": self.target.unit}
+        if self.model.sampling_rate is not None:  # the number of samples in a second of sound
+            parts["sampling_rate"] = self.model.sampling_rate
         if self.mode is Mode.TRAINING:
-            return way | {"training": said(self.model.training)}
+            return parts | {"training": non_default_values(self.model.training)}
         if self.model.procedure != "forward":
-            way["procedure"] = self.model.procedure
+            parts["procedure"] = self.model.procedure
         if self.generates:
-            makes = self.model.generation
-            kept = makes and replace(makes, prompt_tokens=0, new_tokens=0)
-            way["generation"] = said(kept)
-        return way
+            generation = self.model.generation
+            fixed = generation and replace(generation, prompt_tokens=0, new_tokens=0)
+            parts["generation"] = non_default_values(fixed)
+        return parts
 
     @property
     def generates(self) -> bool:
@@ -125,7 +125,7 @@ class Case:
 
     @property
     def procedure(self) -> str:
-        """What one step is: train, generate, or the model's own forward, denoise or rag."""
+        """What one step does: train, generate, or the model's forward, denoise or rag."""
         if self.mode is Mode.TRAINING:
             return "train"
         if self.generates and self.model.procedure == "forward":
@@ -133,10 +133,10 @@ class Case:
         return self.model.procedure
 
     @property
-    def as_stored(self) -> bool:
-        """Whether it is a graph that is run as it is: nothing is quantised or narrowed for it.
+    def is_run_as_stored(self) -> bool:
+        """Whether a graph runs in its stored precision: nothing is quantised or narrowed for it.
 
-        A graph that is stored in 16 bits or int8 may be computed in fp32 by its engine.
+        An engine may compute a graph that is stored in 16 bits or int8 in fp32.
         """
         file = self.model.graph
         return file is not None and (
@@ -144,8 +144,8 @@ class Case:
         )
 
     @property
-    def compared_in(self) -> str:
-        """The precision whose tolerance holds: a quantised graph rounds, whatever computes it."""
+    def tolerance_precision(self) -> str:
+        """Precision whose tolerance applies: a quantised graph rounds in every engine."""
         file = self.model.graph
         return "int8" if file is not None and file.precision == "int8" else self.precision
 
@@ -164,27 +164,27 @@ class Case:
             parts.append(f"{self.shapes.prompt_tokens} + {self.shapes.new_tokens} tokens")
         parts += self._sizes(Part.PASSES)
         if self.world_size > 1:
-            # Processes or devices: that is known of the runtime's card, which knows of cases.
+            # Whether they are processes or devices is in the engine's card, which imports this.
             parts.append(f"shared by {self.world_size}")
         if self.compiled:
             parts.append("compiled")
-        parts += [f"{k}={v}" for k, v in sorted(runtimes_own(self.options).items())]
+        parts += [f"{k}={v}" for k, v in sorted(engine_options(self.options).items())]
         if self.mode is Mode.TRAINING:
             parts.append("training")
         return " · ".join(parts)
 
 
-#: Options that are asked of every runtime, each by a word of its own on the command line.
-ASKED_OF_ALL = frozenset({"compile", "threads", "optimizer", "gradient_checkpointing", "pure"})
+#: Options of every engine; each has an option of its own on the command line.
+COMMON_OPTIONS = frozenset({"compile", "threads", "optimizer", "gradient_checkpointing", "pure"})
 
 
-def runtimes_own(options: Mapping[str, Option]) -> dict[str, Option]:
-    """Of the options of a case, those that its runtime alone has."""
-    return {name: value for name, value in options.items() if name not in ASKED_OF_ALL}
+def engine_options(options: Mapping[str, Option]) -> dict[str, Option]:
+    """Return the options of a case that belong to its engine."""
+    return {name: value for name, value in options.items() if name not in COMMON_OPTIONS}
 
 
 def series_key(case: Case, fingerprint: str, threads: int | None) -> str:
-    """One line of history: the same question on the same device by the same rules."""
+    """Return the key of a history: the same case on the same device by the same rules."""
     return digest(
         {
             "v": IDENTITY_VERSION,
@@ -197,7 +197,7 @@ def series_key(case: Case, fingerprint: str, threads: int | None) -> str:
 
 
 def result_id(run_id: str, case: Case, device: str, launch: int, arm: str) -> str:
-    """Stable across a retry, so that a retry can never double a result."""
+    """Return an id that a retry repeats, so that a retry never doubles a result."""
     return digest(
         {
             "v": IDENTITY_VERSION,

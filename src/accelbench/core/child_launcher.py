@@ -1,15 +1,15 @@
-"""Run as a program: starts another one that ends when whoever asked for it ends, however that was.
+"""Program that starts another one, which ends when the process that requested it ends.
 
-    python tied.py PARENT module NAME ARGUMENT …    becomes a Python module
-    python tied.py PARENT family PROGRAM ARGUMENT … starts a program and stays beside it
+    python child_launcher.py PARENT module NAME ARGUMENT …    becomes a Python module
+    python child_launcher.py PARENT family PROGRAM ARGUMENT … starts a program as its child
 
-PARENT is the asking process's number, where the kernel is to send SIGKILL at its death. It is "-"
-where standard input is a pipe that the asking process alone could write to, and never does: its
-end is the end of that process. The second works everywhere. It is "+" where that pipe brings a
-module its orders: the module reads it, and ends itself by `end_family` where it is over.
+PARENT is the requesting process's number: the Linux kernel sends SIGKILL when that process dies. It
+is "-" if standard input is a pipe that only the requesting process holds and never writes to: the
+pipe closes when that process ends. This works everywhere. It is "+" if that pipe carries orders for
+a module: the module reads them, and calls `end_group` when the pipe closes.
 
-A program and whatever it starts share a process group, which is killed as a whole. Nothing of
-accelbench is imported here: this runs before anything else, and by its file's name.
+A program and the processes it starts share a process group, which is killed as a whole. This file
+runs before anything else and by its file name, so it imports nothing of accelbench.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORDERED = "+"
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel of Linux for SIGKILL when the parent goes; leave at once if it is gone."""
+    """Ask the Linux kernel for SIGKILL when the parent dies; exit at once if it is gone."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -35,18 +35,18 @@ def die_with_parent(parent: int) -> None:
 
 
 def die_with_pipe(fd: int) -> None:
-    """End this process, and its group where it leads one, when the other end of a pipe is gone."""
-    _thread.start_new_thread(_wait_for_the_end, (fd,))
+    """End this process, and the group that it leads, when the other end of a pipe closes."""
+    _thread.start_new_thread(_wait_for_close, (fd,))
 
 
-def _wait_for_the_end(fd: int) -> None:
+def _wait_for_close(fd: int) -> None:
     while os.read(fd, 512):
         continue
-    end_family()
+    end_group()
 
 
-def end_family() -> None:
-    """End this process at once, and its group where it leads one."""
+def end_group() -> None:
+    """End this process at once, and the group that it leads."""
     if sys.platform == "win32":
         import subprocess
 
@@ -60,7 +60,7 @@ def end_family() -> None:
     (os.killpg if leads else os.kill)(os.getpid(), signal.SIGKILL)
 
 
-def _become(parent: str, module: str) -> None:
+def _run_module(parent: str, module: str) -> None:
     if parent == WATCHED:
         die_with_pipe(sys.stdin.fileno())
     elif parent != ORDERED:
@@ -70,16 +70,16 @@ def _become(parent: str, module: str) -> None:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def _beside(program: list[str]) -> int:
+def _run_program(program: list[str]) -> int:
     die_with_pipe(sys.stdin.fileno())
     if sys.platform == "win32":
         import subprocess
 
         return subprocess.call(program, stdin=subprocess.DEVNULL)
-    # Python ignores these two, which a program that it starts would inherit.
+    # Python ignores these two signals, and a started program would inherit that.
     defaults = [signal.SIGPIPE, signal.SIGXFSZ]
     nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-    # Without subprocess, whose import is half of what starting this takes.
+    # Not subprocess: its import takes half of the time that this program needs to start.
     pid = os.posix_spawnp(
         program[0], program, os.environ, file_actions=[nothing], setsigdef=defaults
     )
@@ -92,12 +92,12 @@ def _beside(program: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    _parent, _manner, *_rest = sys.argv[1:]
-    if _manner == "module":
+    _parent, _kind, *_rest = sys.argv[1:]
+    if _kind == "module":
         sys.argv = _rest
-        _become(_parent, _rest[0])
+        _run_module(_parent, _rest[0])
     else:
         try:
-            sys.exit(_beside(_rest))
+            sys.exit(_run_program(_rest))
         except OSError as error:
             sys.exit(f"{_rest[0]} cannot be started: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""Clocks are handed in, so that rules about time can be tested without time passing."""
+"""Clocks, passed as arguments so that rules about time can be tested without waiting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-#: Bound before any code of an owner's runs: libraries that freeze time in tests replace it.
+#: Bound before any user's code runs: libraries that freeze time in tests replace it.
 _NOW_NS = time.perf_counter_ns
 
 
@@ -17,10 +17,10 @@ class Clock(Protocol):
     """A monotonic clock."""
 
     def now_ns(self) -> int:
-        """Nanoseconds since some fixed moment."""
+        """Return nanoseconds since a fixed moment."""
 
     def tick_ns(self) -> float:
-        """The smallest difference it can show."""
+        """Return the smallest difference that it can show."""
 
 
 class MonotonicClock:
@@ -34,7 +34,7 @@ class MonotonicClock:
         self.now_ns = _NOW_NS
 
     def tick_ns(self) -> float:
-        """Measured, because what the system declares (1 ns) is not what it shows."""
+        """Return the measured resolution: the system declares 1 ns, and shows more."""
         smallest = float("inf")
         for _ in range(200):
             start = _NOW_NS()
@@ -45,14 +45,14 @@ class MonotonicClock:
 
 
 def cpu_seconds() -> float:
-    """Processor time of this process so far."""
+    """Return the processor time of this process so far."""
     times = os.times()
     return times.user + times.system
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep Python's collector off: it would strike some samples and not others."""
+def pause_garbage_collection() -> Iterator[None]:
+    """Switch Python's garbage collector off while entered: it would delay only some samples."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The one registry of result columns; stores, JSON schema, CSV and tables are made from it."""
+"""Registry of result columns; stores, JSON schema, CSV and tables are made from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from accelbench.core import ranges
-from accelbench.core.axes import AS_ASKED, AXES, columns
+from accelbench.core.axes import AXES, COLUMN_ORDER, size_columns
 from accelbench.core.energy import EnergyMethod
 from accelbench.core.ranges import BY_UNIT, Range
 from accelbench.core.rows import Row, number
@@ -17,7 +17,7 @@ from accelbench.core.vocabulary import (
     Check,
     Family,
     Mode,
-    PrecisionWord,
+    PrecisionVerdict,
     Provenance,
     Quality,
     Status,
@@ -42,15 +42,15 @@ class Column:
     role: Role
     doc: str
     unit: str = ""
-    header: str = ""  # short heading for tables, where it is shown at all
+    header: str = ""  # short heading; empty if tables do not show the column
     better: Literal["lower", "higher", ""] = ""
-    within: Range | None = None  # where its unit does not say it
-    words: tuple[str, ...] = ()  # all that a text can be; any, where there are none
+    own_range: Range | None = None  # if the unit's range does not apply
+    words: tuple[str, ...] = ()  # the values that a text can have; empty for any text
 
     @property
     def range(self) -> Range | None:
-        """What its numbers can be; None of what holds none, and of figures of plugins."""
-        return self.within or BY_UNIT.get(self.unit)
+        """Possible values of its numbers; None for other kinds and for metrics of plugins."""
+        return self.own_range or BY_UNIT.get(self.unit)
 
     @property
     def is_metric(self) -> bool:
@@ -58,7 +58,7 @@ class Column:
 
 
 class AccuracyMetric(StrEnum):
-    """What accuracy is measured as."""
+    """Metric of accuracy."""
 
     TOP1 = "top1"
     TOP5 = "top5"
@@ -76,56 +76,57 @@ class AccuracyMetric(StrEnum):
 
 
 ACCURACY_COLUMNS = (
-    Column("accuracy", "float", "metric", "what the outputs are worth against the labels of "
-           "--data, as accuracy_metric says: a share of 1, or a perplexity; by the very session "
-           "that was timed, after it was", header="accuracy", within=ranges.ACCURACY),
+    Column("accuracy", "float", "metric", "agreement of the outputs with the labels of "
+           "--data: a share of 1, or a perplexity, as accuracy_metric names it; computed by the "
+           "timed session after timing", header="accuracy", own_range=ranges.ACCURACY),
     Column("accuracy_low", "float", "metric", "lower end of its 95 % interval over samples",
-           within=ranges.ACCURACY),
-    Column("accuracy_high", "float", "metric", "upper end of it", within=ranges.ACCURACY),
-    Column("accuracy_samples", "int", "metric", "labelled samples that it is of",
-           within=ranges.COUNT),
+           own_range=ranges.ACCURACY),
+    Column("accuracy_high", "float", "metric", "upper end of it", own_range=ranges.ACCURACY),
+    Column("accuracy_samples", "int", "metric", "number of labelled samples",
+           own_range=ranges.COUNT),
     Column("accuracy_metric", "text", "outcome",
-           "top1, top5, f1 (macro) or perplexity, of which less is better",
+           "top1, top5, f1 (macro) or perplexity; a lower perplexity is better",
            words=tuple(map(str, AccuracyMetric))),
     Column("accuracy_per_sample", "floats", "other", "score of every sample, in the order of the "
-           "data: 1 where it is right, else 0; of f1 label × 2^20 + prediction + 1; of perplexity "
-           "a sequence's log loss ÷ the mean number of tokens", within=ranges.ACCURACY),
+           "data: 1 if it is right, else 0; for f1, label × 2^20 + prediction + 1; for "
+           "perplexity, a sequence's log loss ÷ the mean number of tokens",
+           own_range=ranges.ACCURACY),
 )  # fmt: skip
 
 ACCURACY_DIGEST = Column(
     "accuracy_digest",
     "text",
     "conditions",
-    "digest of the labelled samples that accuracy is of, and of their labels",
+    "digest of the labelled samples and of their labels",
 )
 
-#: All of them, by name.
-OF_ACCURACY = tuple(column.name for column in (*ACCURACY_COLUMNS, ACCURACY_DIGEST))
+#: Names of all columns of accuracy.
+ACCURACY_COLUMN_NAMES = tuple(column.name for column in (*ACCURACY_COLUMNS, ACCURACY_DIGEST))
 
 
-def _joules(name: str, doc: str, header: str = "", within: Range | None = None) -> Column:
-    return Column(name, "float", "metric", doc, "J", header, "lower", within)
+def _joules(name: str, doc: str, header: str = "", own_range: Range | None = None) -> Column:
+    return Column(name, "float", "metric", doc, "J", header, "lower", own_range)
 
 
 ENERGY_COLUMNS: tuple[Column, ...] = (
-    _joules("energy_joules", "energy of one step: all that the meter counts, idle included", "J"),
+    _joules("energy_joules", "energy of one step as the meter counts it, idle included", "J"),
     _joules("energy_ci_low_joules", "lower end of the 95 % interval of energy_joules"),
     _joules("energy_ci_high_joules", "upper end of it"),
-    _joules("energy_above_idle_joules", "energy of one step less what the idle device takes in "
-            "that time", within=ranges.ENERGY_ABOVE_IDLE_J),
-    _joules("energy_per_item_joules", "energy of one step ÷ its items, which throughput_unit "
-            "names: of an image, of a token", "J/item"),
+    _joules("energy_above_idle_joules", "energy of one step less the energy that the idle "
+            "device takes in that time", own_range=ranges.ENERGY_ABOVE_IDLE_J),
+    _joules("energy_per_item_joules", "energy of one step ÷ its items, such as images or "
+            "tokens, which throughput_unit names", "J/item"),
     Column("power_watts", "float", "metric", "mean power during steps, idle included", "W", "W",
            "lower"),
     Column("idle_power_watts", "float", "metric",
-           "mean power before them: the model is loaded and nothing steps", "W"),
+           "mean power before the steps, with the model loaded", "W"),
     Column("energy_source", "text", "conditions",
-           "which meter energy and power come from, and what it counts"),
+           "the meter of energy and power, and what it counts"),
     Column("energy_method", "text", "conditions", "counter: the difference of two readings of a "
            "counter of energy; integrated: readings of power over time", words=tuple(EnergyMethod)),
     Column("energy_updates", "int", "metric", "updates of the meter in the window of steps",
-           within=ranges.COUNT),
-    Column("energy_steps", "int", "metric", "steps in that window", within=ranges.STEPS),
+           own_range=ranges.COUNT),
+    Column("energy_steps", "int", "metric", "steps in that window", own_range=ranges.STEPS),
     Column("energy_window_ms", "float", "metric", "time between its first update and its last",
            "ms"),
 )  # fmt: skip
@@ -135,22 +136,22 @@ def _text(role: Role, name: str, doc: str, words: Iterable[str] = ()) -> Column:
     return Column(name, "text", role, doc, words=tuple(map(str, words)))
 
 
-def _whole(role: Role, name: str, doc: str, within: Range, header: str = "") -> Column:
-    return Column(name, "int", role, doc, header=header, within=within)
+def _whole(role: Role, name: str, doc: str, own_range: Range, header: str = "") -> Column:
+    return Column(name, "int", role, doc, header=header, own_range=own_range)
 
 
-def _ms(name: str, doc: str, header: str = "", within: Range | None = None) -> Column:
-    return Column(name, "float", "metric", doc, "ms", header, "lower", within)
+def _ms(name: str, doc: str, header: str = "", own_range: Range | None = None) -> Column:
+    return Column(name, "float", "metric", doc, "ms", header, "lower", own_range)
 
 
-def _figure(
+def _number(
     name: str,
     doc: str,
-    within: Range,
+    own_range: Range,
     better: Literal["lower", "higher", ""] = "",
     header: str = "",
 ) -> Column:
-    return Column(name, "float", "metric", doc, "", header, better, within)
+    return Column(name, "float", "metric", doc, "", header, better, own_range)
 
 
 def _step_ms(name: str, doc: str, header: str) -> Column:
@@ -162,7 +163,7 @@ def _mb(name: str, doc: str, header: str = "") -> Column:
 
 
 def _percentile(name: str, doc: str) -> tuple[Column, ...]:
-    """A percentile, its own interval, and whether it is only rough."""
+    """Return the columns of a percentile: its value, its interval, and whether it is rough."""
     return (
         _step_ms(f"latency_{name}_ms", doc, f"{name} ms"),
         _ms(f"latency_{name}_low_ms", f"lower end of the 95 % interval of {name}"),
@@ -186,7 +187,7 @@ _SIZES = tuple(
     else _whole("case", axis.column, axis.unit, ranges.SIZE)
     for axis in AXES
 )
-#: `input_shape` stands among them where it always stood: tables and files keep their order.
+#: Position of `input_shape` among the sizes: tables and files keep their order.
 _BEFORE_SHAPE = 2
 
 COLUMNS: tuple[Column, ...] = (
@@ -199,7 +200,7 @@ COLUMNS: tuple[Column, ...] = (
            ranges.COUNT),
     _text("identity", "arm", "side of an interleaved comparison: this, or what it is compared "
           "with; empty outside one"),
-    # -- what was asked
+    # -- configuration
     _text("case", "model", "catalogue name"),
     _text("case", "family", "one of the five model families; unknown of a file", Family),
     _text("case", "architecture", "one of the eleven architectures; unknown of a file",
@@ -230,7 +231,7 @@ COLUMNS: tuple[Column, ...] = (
     _text("case", "data_source", "synthetic or a path"),
     _text("case", "optimizer", "adamw or sgd, where the model is trained"),
     Column("options", "json", "case", "options set on purpose"),
-    # -- what became of it
+    # -- outcome
     _text("outcome", "status", "ok, failed, unsupported, out_of_memory, timeout or skipped",
           Status),
     _text("outcome", "reason", "a short stable token, for every result that is not ok"),
@@ -255,7 +256,7 @@ COLUMNS: tuple[Column, ...] = (
           "training, timed steps train", (Check.OK, Check.NOT_DONE)),
     _text("outcome", "precision_proof", "proven or not_proven: the evidence shows that the "
           "precision asked for was computed in, or fp32 outputs agree as only fp32 does",
-          PrecisionWord),
+          PrecisionVerdict),
     Column("nulls", "json", "outcome", "why each column that is empty is empty"),
     # -- metrics
     _step_ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),
@@ -271,15 +272,15 @@ COLUMNS: tuple[Column, ...] = (
     _ms("latency_ci_high_ms", "upper end of the within-run 95 % interval of the median; of the "
         "mean where steps too short for the clock are timed in blocks"),
     _whole("metric", "sample_count", "samples kept, outliers included", ranges.COUNT, "n"),
-    _figure("effective_sample_count", "samples after autocorrelation", ranges.COUNT),
+    _number("effective_sample_count", "samples after autocorrelation", ranges.COUNT),
     _whole("metric", "outlier_count", "samples beyond Tukey's 3-IQR fences; kept", ranges.COUNT),
-    _figure("lag1_autocorrelation", "correlation of neighbouring samples", ranges.CORRELATION),
+    _number("lag1_autocorrelation", "correlation of neighbouring samples", ranges.CORRELATION),
     _whole("metric", "warmup_steps", "steps run before the steady state", ranges.STEPS),
     Column("warmup_ms", "float", "metric", "time those steps took", "ms"),
     Column("sampling_ms", "float", "metric", "time of the steady state, all blocks", "ms"),
-    _figure("unexplained_share", "of the time between questions for steps and their answers, by a "
+    _number("unexplained_share", "of the time between questions for steps and their answers, by a "
             "clock that the runtime does not own, what is in no sample", ranges.SHARE),
-    _figure("cpu_wait_share", "share of the time in which its threads had work to do and other "
+    _number("cpu_wait_share", "share of the time in which its threads had work to do and other "
             "processes had the CPUs", ranges.SHARE),
     Column("throughput", "float", "metric", "items per second: batch ÷ mean latency", "items/s",
            "items/s", "higher"),
@@ -309,11 +310,11 @@ COLUMNS: tuple[Column, ...] = (
     _ms("loss_ms", "loss, from a pass of its own", "loss ms"),
     _ms("backward_ms", "backward pass, from a pass of its own", "bwd ms"),
     _ms("optimizer_ms", "optimizer step, from a pass of its own", "opt ms"),
-    _figure("loss_first", "loss of the first training step", ranges.LOSS),
-    _figure("loss_last", "loss of the last training step", ranges.LOSS),
+    _number("loss_first", "loss of the first training step", ranges.LOSS),
+    _number("loss_last", "loss of the last training step", ranges.LOSS),
     Column("loss_per_step", "floats", "other", "loss of every training step, from the first",
-           within=ranges.LOSS),
-    _figure("convergence", "how far the loss falls in the first seeded steps, relative to the "
+           own_range=ranges.LOSS),
+    _number("convergence", "how far the loss falls in the first seeded steps, relative to the "
             "same steps in fp32 on the CPU with pytorch, both untimed and without dropout: 1 "
             "means as far, and is by definition what that case itself has", ranges.LOSS, "higher",
             "converge"),
@@ -328,25 +329,25 @@ COLUMNS: tuple[Column, ...] = (
     _mb("device_memory_reserved_mb", "what the allocator held from the device"),
     _text("conditions", "memory_source", "which counter the memory figures come from"),
     Column("memory_estimate_mb", "float", "other", "what was estimated before", "MB (2^20 bytes)",
-           within=ranges.ESTIMATE_MB),
-    _figure("scaling_efficiency", "time of the same step in one process ÷ (processes × time in "
+           own_range=ranges.ESTIMATE_MB),
+    _number("scaling_efficiency", "time of the same step in one process ÷ (processes × time in "
             "all of them), both measured in this run; 1 is perfect", ranges.SCALING, "higher",
             "scaling"),
     _ms("communication_ms",
         "of a profiled step, in which a collective was under way: the mean of all ranks",
         "comm ms"),
-    _figure("communication_share", "of that step's time, the same", ranges.SHARE, "lower"),
+    _number("communication_share", "of that step's time, the same", ranges.SHARE, "lower"),
     _ms("exposed_communication_ms", "of that time, in which the rank computed nothing meanwhile",
         "exposed ms"),
-    _figure("straggler_ratio", "of a profiled step what is not exposed communication: the slowest "
+    _number("straggler_ratio", "of a profiled step what is not exposed communication: the slowest "
             "rank's ÷ the median's", ranges.RATIO, "lower"),
     *ENERGY_COLUMNS,
     Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
-    _figure("verification_error", "how far the worst output is from the reference's, in parts of "
+    _number("verification_error", "how far the worst output is from the reference's, in parts of "
             "what other inputs change; in training, the worst loss, in parts of how far the "
             "reference's falls", ranges.ERROR, "lower"),
     Column("verification_tolerance", "float", "other", "the largest error that passes",
-           within=ranges.SHARE),
+           own_range=ranges.SHARE),
     *ACCURACY_COLUMNS,
     Column("flops", "float", "metric", "analytic operations of one step", "FLOP"),
     Column("bytes_moved", "float", "metric", "analytic bytes of one step", "B"),
@@ -366,25 +367,26 @@ COLUMNS: tuple[Column, ...] = (
 
 BY_NAME = {column.name: column for column in COLUMNS}
 
-#: What a step took, the first that is known: its median; of steps too short for the clock, and of
-#: much that others publish, there is only the mean.
+#: The time of a step is the first of these that is known. Steps that are too short for the clock,
+#: and many published results, have only a mean.
 STEP_MS = ("latency_p50_ms", "latency_mean_ms")
 
-#: All that a figure is of. Launches of one run that are alike in it answer the same.
-ASKED = (
+#: Columns of a configuration: launches of one run with equal values measure the same.
+CONFIGURATION_COLUMNS = (
     "model", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
-    *columns(*AS_ASKED), "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
+    *size_columns(*COLUMN_ORDER), "scenario", "world_size", "optimizer", "weights", "data_source",
+    "threads",
     "compiled", "options",
 )  # fmt: skip
 
 
 def step_ms(row: Row) -> float | None:
-    """What a step of a result took, in milliseconds; None where it was not timed."""
+    """Return the milliseconds of a result's step; None if it was not timed."""
     durations = (number(row, name) for name in STEP_MS)
     duration = next((known for known in durations if known is not None), None)
     return None if duration is None else float(duration)
 
 
 def metric_columns() -> tuple[Column, ...]:
-    """The columns that hold a measured figure."""
+    """Return the columns of measured values."""
     return tuple(c for c in COLUMNS if c.is_metric)

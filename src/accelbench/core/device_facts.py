@@ -1,10 +1,10 @@
-"""Documented limits of devices, found by the names that drivers, tables and people give them.
+"""Documented limits of devices, found by the names that drivers, tables and people use.
 
 `devices.toml` is the only table of devices: detection, plausibility, simulations, predictions,
-prices and imports read it here. One rule for products of 16 bits: calculations take the rate with
-sums in fp32, as PyTorch, ONNX Runtime and JAX keep sums in fp32, and what the board's power limit
-leaves of it. GeForce cards double the rate with sums in fp16. Whether a time is possible is judged
-by `highest`.
+prices and imports read it here. One rule holds for products of 16 bits. Calculations take the rate
+with sums in fp32, as PyTorch, ONNX Runtime and JAX keep sums in fp32, and the share of it that the
+board's power limit leaves. GeForce cards double the rate with sums in fp16. The check of whether a
+time is possible uses `highest_rate`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import digits
+from accelbench.core.formatting import format_digits
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.safe_text import in_quotes
 
@@ -65,32 +65,32 @@ class DeviceFacts:
             raise ValueError(f"the facts of {self.name or 'a device'} are not whole")
 
     @property
-    def half(self) -> float | None:
+    def half_rate(self) -> float | None:
         """The documented rate of 16-bit types, sums in fp32."""
         return max((self.teraops[name] for name in _HALF if name in self.teraops), default=None)
 
     @property
-    def highest(self) -> float:
+    def highest_rate(self) -> float:
         """The rate that no product of 16 bits or more exceeds."""
         wide = [rate for name, rate in self.teraops.items() if name != "int8"]
         return max(*(wide or self.teraops.values()), self.fp16_sums or 0.0)
 
-    def documented(self, precision: str) -> float | None:
+    def documented_rate(self, precision: str) -> float | None:
         """Return the rate to calculate with in a precision; None if no document gives one."""
         rate = self.teraops.get(precision)
         return self.sustained if self.sustained and rate and precision in _HALF else rate
 
     def peak(self, precision: str) -> float:
         """Return the rate to calculate with in a precision, or in the next that is documented."""
-        half = self.half and (self.sustained or self.half)
-        exact = self.documented(precision.removeprefix(_AUTOCAST))
+        half = self.half_rate and (self.sustained or self.half_rate)
+        exact = self.documented_rate(precision.removeprefix(_AUTOCAST))
         if precision in ("fp32", "float32", "fp64"):
             return exact or self.teraops.get("fp32") or half or max(self.teraops.values())
         return exact or half or self.teraops.get("fp32") or max(self.teraops.values())
 
     def operations_per_second(self, precision: str) -> float | None:
         """Return the rate to calculate with in a precision; None if no document gives one."""
-        teraops = self.documented(precision)
+        teraops = self.documented_rate(precision)
         return None if teraops is None else teraops * 1e12
 
     @property
@@ -109,7 +109,7 @@ class DeviceFacts:
         return self.kind != "board" and unit in ("", *self.kind.split()[-1:])
 
 
-#: The platforms of each unit; others run on several, or nothing is known of them.
+#: The platforms of each kind of unit; other platforms have several or unknown kinds.
 _UNITS = {
     "CPU": r"cpu|wasm|.*-cpu",
     "GPU": r"cuda|rocm|mps|directml|webgpu|vulkan|.*-gpu",
@@ -131,7 +131,7 @@ def kind_of(platform: str, name: str) -> str:
     unit = _unit_of(platform)
     if unit in ("NPU", "TPU"):
         return unit
-    text = _spaced(name)
+    text = _normalise_name(name)
     for kind, words in _table()["kinds"]:
         fits = not unit or kind.split()[-1] in (unit, "board", "phone")
         if fits and re.search(rf"\b({words})\b", text):
@@ -197,7 +197,7 @@ _NOISE = re.compile(
     r"|dgpu|igpu|cpu|core|processor|edition|generation|gen|data|center|platinum|of|the"
     r"|g?ddr\w+|hbm\w*|blackwell|superchip|grace|hopper|module|card|tensor|desktop)\b"
 )
-#: Words that make another device of one with the same number.
+#: Words that distinguish a device from another with the same number.
 _OTHER = frozenset((
     *("laptop", "mobile", "notebook", "maxq", "ti", "super", "d", "mig", "ada", "pro", "max"),
     *("ultra", "quadro", "gre", "xt", "xtx", "grid", "sff", "embedded"),
@@ -219,7 +219,7 @@ _SPELLINGS = (
 )
 
 
-def _spaced(name: str) -> str:
+def _normalise_name(name: str) -> str:
     text = name.lower()
     for pattern, spelling in _SPELLINGS:
         text = re.sub(pattern, spelling, text)
@@ -227,7 +227,7 @@ def _spaced(name: str) -> str:
 
 
 class _Words(NamedTuple):
-    """The words of a name that tell devices from each other."""
+    """Words of a name that distinguish devices."""
 
     words: frozenset[str]
     forms: frozenset[str]
@@ -237,7 +237,7 @@ class _Words(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _words_of(name: str) -> _Words:
-    text = _spaced(name)
+    text = _normalise_name(name)
     memory = frozenset(int(size) for size in _SIZES.findall(text))
     makers = {_table()["makers"].get(word) for word in text.split()} - {None}
     words = frozenset(_NOISE.sub(" ", _SIZES.sub(" ", text)).split())
@@ -248,7 +248,7 @@ def _words_of(name: str) -> _Words:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A device with what tells its names from those of others."""
+    """Device, with the names and sizes by which it is found."""
 
     facts: DeviceFacts
     names: tuple[str, ...]
@@ -294,9 +294,9 @@ def _entries() -> tuple[_Entry, ...]:
 
 
 class DeviceMatch(NamedTuple):
-    """A device that a name means.
+    """Device that a name refers to.
 
-    `is_assumed` is whether the name leaves open which of several variants it means.
+    `is_assumed` is whether the name leaves open which of several variants is meant.
     """
 
     facts: DeviceFacts
@@ -312,16 +312,16 @@ def match_device(name: str, platform: str = "") -> DeviceMatch | None:
     asked = _words_of(single)
     entries = [entry for entry in _entries() if entry.facts.is_on(platform)]
     own = [(identity, e) for e in entries if (identity := e.identity_in(asked)) is not None]
-    most = [pair for pair in own if not any(pair[0] < other for other, _ in own)]
-    if len({identity for identity, _ in most}) != 1:
+    best = [pair for pair in own if not any(pair[0] < other for other, _ in own)]
+    if len({identity for identity, _ in best}) != 1:
         return None
-    told_apart = frozenset().union(*(entry.forms for _, entry in most)) & asked.forms
-    fitting = [e for _, e in most if told_apart <= e.forms and e.has_memory(asked.memory)]
+    shared_forms = frozenset().union(*(entry.forms for _, entry in best)) & asked.forms
+    fitting = [e for _, e in best if shared_forms <= e.forms and e.has_memory(asked.memory)]
     # Boards have units of several platforms under one name.
     if not fitting or len({e.facts.platforms for e in fitting}) > 1:
         return None
     exact = [e for e in fitting if any(asked[:3] == name[:3] for name in e.spelt)] or [
-        e for e in fitting if e.forms == told_apart and told_apart
+        e for e in fitting if e.forms == shared_forms and shared_forms
     ]
     return DeviceMatch((exact or fitting)[0].facts, len(fitting) > 1 and len(exact) != 1)
 
@@ -332,7 +332,7 @@ def facts_of(name: str, platform: str = "") -> DeviceFacts | None:
     return None if match is None else match.facts
 
 
-def devices_named(word: str, platform: str = "") -> list[DeviceFacts]:
+def find_devices(word: str, platform: str = "") -> list[DeviceFacts]:
     """Return the devices that a person may mean by a word: one, or every candidate.
 
     A word is a name, a short name, or some words of a name. A number below 100 is an ordinal.
@@ -343,8 +343,8 @@ def devices_named(word: str, platform: str = "") -> list[DeviceFacts]:
     match = match_device(word, platform)
     if match is not None and any(e.facts is match.facts for e in entries):
         return [match.facts]
-    joined = _spaced(word).replace(" ", "")
-    exact = [e.facts for e in entries if _spaced(e.facts.short).replace(" ", "") == joined]
+    joined = _normalise_name(word).replace(" ", "")
+    exact = [e.facts for e in entries if _normalise_name(e.facts.short).replace(" ", "") == joined]
     asked = _words_of(word)
     # "RTX 3080 12GB" is not short for RTX 3080 Ti, though the plain card has 10 GB.
     is_whole = any(asked.words == name.words for e in entries for name in e.spelt)
@@ -356,32 +356,32 @@ def devices_named(word: str, platform: str = "") -> list[DeviceFacts]:
     ]  # fmt: skip
 
 
-def place_named(word: str) -> str | None:
+def find_documented_device(word: str) -> str | None:
     """Return the documented device of a name as PLATFORM:NAME; None if there is none.
 
     Raises:
         UsageError: several devices may be meant; they are named.
     """
-    devices = devices_named(word)
+    devices = find_devices(word)
     if len(devices) > 1:
         refuse_several(word, devices)
-    return _place(devices[0]) if devices else None
+    return _qualified_name(devices[0]) if devices else None
 
 
 def refuse_several(word: str, devices: Iterable[DeviceFacts]) -> NoReturn:
     """Raise UsageError for a name that may mean any of several devices, and list them."""
     raise UsageError(
         f"Several documented devices are called {in_quotes(word)}.",
-        f"Name one: {', '.join(map(_place, devices))}.",
+        f"Name one: {', '.join(map(_qualified_name, devices))}.",
     )
 
 
-def _place(facts: DeviceFacts) -> str:
+def _qualified_name(facts: DeviceFacts) -> str:
     return f"{facts.platforms[0]}:{facts.short}"
 
 
 def typical_device(platform: str, unit: str = "") -> DeviceFacts | None:
-    """Return the device that a platform alone, or a kind of its units, stands for."""
+    """Return the usual device of a platform, or of a kind of its units."""
     short = _table()["typical"].get(f"{platform}:{unit}".rstrip(":"))
     return next((facts for facts in devices_on(platform) if facts.short == short), None)
 
@@ -390,7 +390,7 @@ def typical_device(platform: str, unit: str = "") -> DeviceFacts | None:
 
 #: An imported result is implausible if its rate exceeds the documented peak by this factor. Boost
 #: clocks exceed base clocks by up to 1.6, and sparsity doubles the rate of matrix units.
-MOST_OF_PEAK = 3.0
+MAX_SHARE_OF_PEAK = 3.0
 #: Bits of a precision with an unknown name: the narrowest type has the highest peak.
 _UNKNOWN_BITS = 4
 #: Keys of `implausible_rate`, in the order of the calculation.
@@ -427,10 +427,11 @@ def describe_rate(rate: Mapping[str, float] | None) -> str:
     if not rate or not all(rate.get(name) for name in (OPERATIONS, MILLISECONDS, RATE, PEAK)):
         return ""
     return (
-        f"{digits(rate[OPERATIONS] / 1e9)} GFLOP in {digits(rate[MILLISECONDS])} ms are"
-        f" {digits(rate[RATE] / 1e12)} TFLOP/s,"
-        f" {digits(rate[RATE] / rate[PEAK])} times the documented peak of"
-        f" {digits(rate[PEAK] / 1e12)} TFLOP/s"
+        f"{format_digits(rate[OPERATIONS] / 1e9)} GFLOP in {format_digits(rate[MILLISECONDS])}"
+        " ms are"
+        f" {format_digits(rate[RATE] / 1e12)} TFLOP/s,"
+        f" {format_digits(rate[RATE] / rate[PEAK])} times the documented peak of"
+        f" {format_digits(rate[PEAK] / 1e12)} TFLOP/s"
     )
 
 
@@ -440,10 +441,12 @@ def _highest_in(facts: DeviceFacts, bits: int) -> float:
     rates[8] = facts.teraops.get("int8", 0.0)
     if facts.kind not in ("board", "NPU"):
         # AVX-512 VNNI multiplies 8 bits at four times the rate of fp32, matrix units at twice 16.
-        rates[16] = facts.highest
-        rates[8] = max(2.0 * facts.highest, 4.0 * rates[32] if facts.kind in _CPU_KINDS else 0.0)
-    elif facts.half:
-        rates[16] = facts.half
+        rates[16] = facts.highest_rate
+        rates[8] = max(
+            2.0 * facts.highest_rate, 4.0 * rates[32] if facts.kind in _CPU_KINDS else 0.0
+        )
+    elif facts.half_rate:
+        rates[16] = facts.half_rate
     known = {width: rate for width, rate in rates.items() if rate}
     if bits in known:
         return known[bits]

@@ -1,6 +1,6 @@
-"""The devices of a result, and the cards of all registered engines. Pure.
+"""Devices of a result, and the cards of all registered engines.
 
-Cards are found by entry point and import no engine.
+Cards are found by entry point, which imports no engine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TypeVar, cast
 
-from accelbench.core.plugins import ENGINES, PluginError, load, registered, warn_once
+from accelbench.core.plugins import ENGINES, PluginError, find_entry_points, load, warn_once
 from accelbench.core.protocols import RuntimeInfo
 from accelbench.core.rows import Row, number, text
 
@@ -20,15 +20,17 @@ FP32 = "fp32"
 
 @cache
 def cards() -> Mapping[str, RuntimeInfo]:
-    """Every card by its runtime's name, in the order of lists; what cannot be loaded has none."""
-    infos = {name: info for name in registered(ENGINES) if (info := card_of(name)) is not None}
+    """Return every card by its engine's name, in list order, without engines that fail to load."""
+    infos = {
+        name: info for name in find_entry_points(ENGINES) if (info := card_of(name)) is not None
+    }
     return dict(sorted(infos.items(), key=lambda pair: (pair[1].place, pair[0])))
 
 
 @cache
 def card_of(runtime: str) -> RuntimeInfo | None:
-    """Return the card of one engine, whose module alone is imported; None if there is none."""
-    point = registered(ENGINES).get(runtime)
+    """Return the card of one engine, importing only its module; None if there is none."""
+    point = find_entry_points(ENGINES).get(runtime)
     if point is None:
         return None
     try:
@@ -40,13 +42,13 @@ def card_of(runtime: str) -> RuntimeInfo | None:
 
 
 def title_of(runtime: str) -> str:
-    """A runtime's name as people write it; one that nobody registered is called as it is stored."""
+    """Return an engine's display name, or its stored name if it is not registered."""
     card = card_of(runtime)
     return card.title if card and card.title else runtime
 
 
 def short_of(runtime: str) -> str:
-    """A runtime's name where a table is narrow."""
+    """Return an engine's name for narrow tables."""
     card = card_of(runtime)
     return card.short if card and card.short else runtime
 
@@ -66,21 +68,21 @@ def default_precision(hardware: str, runtime: str | None = None) -> str:
 
 
 def engine_package(runtime: str) -> str:
-    """The distribution whose version is the engine's; mostly called as the runtime is."""
+    """Return the distribution whose version is the engine's; usually the engine's own name."""
     card = card_of(runtime)
     return card.engine_packages[0] if card and card.engine_packages else runtime
 
 
 @cache
 def engine_packages() -> tuple[str, ...]:
-    """The distributions that are engines, in the order of lists."""
+    """Return the distributions that are engines, in list order."""
     return tuple(dict.fromkeys(name for card in cards().values() for name in card.engine_packages))
 
 
 def recorded_packages() -> tuple[str, ...]:
-    """The distributions whose versions belong to a result of any runtime.
+    """Return the distributions whose versions belong to a result of any engine.
 
-    A card that names none stands for the package it is read by.
+    A card that names no distribution contributes its package.
     """
     packages: dict[str, None] = {}
     for card in cards().values():
@@ -90,7 +92,7 @@ def recorded_packages() -> tuple[str, ...]:
 
 
 def aliases() -> Mapping[str, str]:
-    """What people type instead of a runtime's name → that name."""
+    """Return the engine's name for each alias that people type."""
     return {word: name for name, card in cards().items() for word in card.aliases}
 
 
@@ -100,48 +102,48 @@ _COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)
 #: A platform whose device several processes use at once.
 _SHARED = "cpu"
 
-#: What several share a step as, where that is not known.
+#: Used if it is not known whether devices or processes share a step.
 EITHER = "devices or processes"
 
 Named = TypeVar("Named", bound=Row)
 
 
 @lru_cache(maxsize=1024)  # thousands of results are of a handful of devices
-def devices_in(name: str) -> tuple[int, str]:
-    """How many devices a name is of, and of which: eight of "8x NVIDIA H200"."""
+def parse_device_count(name: str) -> tuple[int, str]:
+    """Return the number and the name of devices: 8 and "NVIDIA H200" for "8x NVIDIA H200"."""
     counted = _COUNTED.fullmatch(name)
     return (int(counted[1]), counted[2]) if counted else (1, name)
 
 
-def devices_of(row: Row) -> int:
-    """How many worked on a step; a name may say it where the column does not."""
-    number_named, _ = devices_in(text(row, "device_name"))
+def device_count(row: Row) -> int:
+    """Return the number of devices of a result, from its name or its column."""
+    number_named, _ = parse_device_count(text(row, "device_name"))
     return max(number_named, int(number(row, "world_size") or 1))
 
 
-def devices_beside(row: Row, name: str) -> str:
-    """Return "4 devices", to stand beside a name; "" of one, or if the name has their number."""
-    count = devices_of(row)
+def device_count_text(row: Row, name: str) -> str:
+    """Return "4 devices" to show next to a name; "" for one, or if the name has the number."""
+    count = device_count(row)
     if count == 1:
         return ""
     mention = re.search(rf"(?<!\w){count}\s*x\s", name, re.IGNORECASE)
-    return "" if mention else f"{count} {sharing(row)}"
+    return "" if mention else f"{count} {sharing_unit(row)}"
 
 
-def sharing(row: Row) -> str:
-    """What several share a step of a result as."""
-    return sharing_on(text(row, "hardware"), text(row, "runtime"))
+def sharing_unit(row: Row) -> str:
+    """Return what shares the step of a result: "devices" or "processes"."""
+    return sharing_unit_on(text(row, "hardware"), text(row, "runtime"))
 
 
-def sharing_of(rows: Iterable[Row]) -> str:
-    """What several share the steps of results as: "processes"; both words of some or of none."""
-    return " or ".join(sorted({sharing(row) for row in rows})) or EITHER
+def sharing_units(rows: Iterable[Row]) -> str:
+    """Return what shares the steps of results: "processes", or both words for a mixture."""
+    return " or ".join(sorted({sharing_unit(row) for row in rows})) or EITHER
 
 
-def sharing_on(hardware: str, runtime: str) -> str:
-    """What several share a step as: devices, and on a CPU, which they share too, processes.
+def sharing_unit_on(hardware: str, runtime: str) -> str:
+    """Return what shares a step: devices, or on a CPU processes.
 
-    Unless the runtime has one process see a processor as several devices.
+    Some engines present one processor as several devices to one process.
     """
     if hardware != _SHARED:
         return "devices"
@@ -149,15 +151,15 @@ def sharing_on(hardware: str, runtime: str) -> str:
     return "processes" if card is None else card.ranks
 
 
-def named_apart(rows: Iterable[Named], sides: Iterable[Row] = ()) -> list[Named]:
-    """Return rows of one machine in which several devices of one name are told apart.
+def disambiguate_devices(rows: Iterable[Named], others: Iterable[Row] = ()) -> list[Named]:
+    """Return rows of one machine with distinct names for different devices of one name.
 
     Two cards of one kind, or one under two power limits, are two devices: their fingerprints
-    differ, and a mean over both is the time of neither. Names are told apart over all `sides`.
+    differ, and a mean over both is the time of neither. Names are distinct over all `sides`.
     """
     every = list(rows)
     known: dict[tuple[object, object], set[str]] = {}
-    both: list[Row] = [*every, *sides]
+    both: list[Row] = [*every, *others]
     for row in both:
         if row.get("device_fingerprint"):
             known.setdefault(_device(row), set()).add(str(row["device_fingerprint"]))
@@ -166,15 +168,17 @@ def named_apart(rows: Iterable[Named], sides: Iterable[Row] = ()) -> list[Named]
         return every
     return [
         # A row with another name of its device is of the same kind.
-        cast("Named", {**row, "device_name": f"{row.get('device_name')} ({mark_of(row)})"})
+        cast(
+            "Named", {**row, "device_name": f"{row.get('device_name')} ({fingerprint_label(row)})"}
+        )
         if row.get("device_fingerprint") and _device(row) in several
         else row
         for row in every
     ]
 
 
-def mark_of(row: Row) -> str:
-    """What tells a device from another of its name: the beginning of its fingerprint."""
+def fingerprint_label(row: Row) -> str:
+    """Return a label that distinguishes devices of one name: the start of the fingerprint."""
     return f"device {str(row.get('device_fingerprint'))[:8]}"
 
 
@@ -182,6 +186,6 @@ def _device(row: Row) -> tuple[object, object]:
     return row.get("hardware"), row.get("device_name")
 
 
-def engine_at(engine: str, place: str) -> str:
-    """An engine and where it ran; once where it has its platform's name, as openvino has."""
-    return engine if engine == place else f"{engine} on {place}"
+def engine_at(engine: str, hardware: str) -> str:
+    """Return an engine and its hardware; once if both have one name, as openvino has."""
+    return engine if engine == hardware else f"{engine} on {hardware}"

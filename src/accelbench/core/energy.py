@@ -1,7 +1,7 @@
-"""Energy meters: what is read of a device's counter, or of its power, and when.
+"""Protocol of energy meters, which count joules or show watts.
 
-A counter only grows, until it runs over or its driver starts it anew; of a sensor that gives power
-alone, energy is the integral over readings.
+A counter only grows, until it overflows or its driver restarts it. For a sensor that only shows
+power, energy is the integral over its readings.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Protocol
 
 
 class EnergyMethod(StrEnum):
-    """How energy is had from a meter."""
+    """How energy is calculated from a meter."""
 
     COUNTER = "counter"  # a difference of two readings of a counter of joules
     INTEGRATED = "integrated"  # readings of power, by the trapezoidal rule
 
 
 class MeterError(Exception):
-    """A meter stopped answering; the message says why."""
+    """A meter no longer answers; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class MeterReading:
-    """What a meter showed: joules of each of its counters, or watts."""
+    """Reading of a meter: joules of each of its counters, or watts."""
 
-    at_ns: int  # when it had been read, by a monotonic clock
+    at_ns: int  # after reading, by a monotonic clock
     values: tuple[float, ...]  # one for each of the meter's ranges
 
 
@@ -36,11 +36,11 @@ class EnergyMeter(Protocol):
 
     @property
     def source(self) -> str:
-        """Which library or files are read."""
+        """The library or files that are read."""
 
     @property
     def scope(self) -> str:
-        """What is counted: the whole package, the board, …"""
+        """The counted hardware: the whole package, the board and so on."""
 
     @property
     def method(self) -> EnergyMethod:
@@ -48,10 +48,10 @@ class EnergyMeter(Protocol):
 
     @property
     def ranges(self) -> Sequence[float | None]:
-        """Joules at which each counter starts again from 0; None where it does not."""
+        """Joules at which each counter restarts from 0; None if it does not."""
 
     def read(self) -> tuple[float, ...]:
-        """Return its counters in joules, or its power in watts, or raise MeterError."""
+        """Return its counters in joules, or its power in watts; raise MeterError if it fails."""
 
     def close(self) -> None:
-        """Let go of the library."""
+        """Release the library."""

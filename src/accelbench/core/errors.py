@@ -1,4 +1,4 @@
-"""Errors that reach a person: one sentence, what to do next, and an exit code."""
+"""Errors for users: one sentence, a sentence with the fix, and an exit code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ EXIT_OK = 0
 EXIT_NO = 1
 EXIT_USAGE = 2
 EXIT_ENVIRONMENT = 3
-EXIT_CANNOT_TELL = 4
-#: What a shell reports for a program whose reader went away: 128 and the number of SIGPIPE.
+EXIT_INCONCLUSIVE = 4
+#: Exit code of a program whose output pipe was closed: 128 plus the number of SIGPIPE.
 EXIT_PIPE_CLOSED = 141
 
 
 class AccelbenchError(Exception):
-    """Something the user can act on. `advice` says how."""
+    """Error that the user can fix; `advice` has the fix."""
 
     exit_code = EXIT_ENVIRONMENT
 
@@ -26,29 +26,29 @@ class AccelbenchError(Exception):
 
 
 class UsageError(AccelbenchError):
-    """The command's words are off."""
+    """The command line or the arguments are wrong."""
 
     exit_code = EXIT_USAGE
 
 
 class SurroundingsError(AccelbenchError):
-    """The machine, a file or a package stands in the way."""
+    """The machine, a file or a package prevents the work."""
 
     exit_code = EXIT_ENVIRONMENT
 
 
-def setting_up(extra: str) -> str:
-    """The command that installs an extra, wherever accelbench itself was installed from."""
+def setup_command(extra: str) -> str:
+    """Return the command that installs an extra, for any kind of installation."""
     return f"accelbench setup {extra}"
 
 
 class MissingExtraError(SurroundingsError):
-    """An optional package is absent; names the install that brings it."""
+    """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str, needed_for: str) -> None:
         super().__init__(
             f"{needed_for} needs the package {package}, which is not installed.",
-            f"Install it with: {setting_up(extra)}",
+            f"Install it with: {setup_command(extra)}",
         )
         self.package = package
         self.extra = extra
@@ -58,18 +58,18 @@ class StoreError(SurroundingsError):
     """The store cannot be read or written."""
 
 
-#: The advice where what a runtime says of its own work cannot be true.
-RUNTIMES_FAULT = (
-    "No figure is kept. The fault is in the runtime or its plugin: report it there, or measure with"
-    " another (--framework)."
+#: Advice if an engine's report about its own work cannot be true.
+ENGINE_FAULT_ADVICE = (
+    "No result is kept. The fault is in the engine or its plugin: report it there, or measure with"
+    " another engine (--framework)."
 )
 
 
 class CaseError(AccelbenchError):
-    """A case cannot be measured; becomes a result with a reason, never a traceback.
+    """A case cannot be measured; it becomes a result with a reason, without a traceback.
 
-    Raised by runtimes inside a worker. `reason` is a short stable token that
-    machines can match; the message is the sentence people read.
+    Engines raise it inside a worker. `reason` is a short stable token for programs, and the message
+    is a sentence for people.
     """
 
     status = "failed"
@@ -80,7 +80,7 @@ class CaseError(AccelbenchError):
 
 
 class UnsupportedError(CaseError):
-    """This combination is not possible on this target."""
+    """The target cannot run this combination."""
 
     status = "unsupported"
 

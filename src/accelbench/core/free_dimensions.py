@@ -1,4 +1,4 @@
-"""Sizes of free dimensions that a model's owner has named, as one text: "edges=256,nodes=64"."""
+"""Sizes of free dimensions of a user's model, as one text: "edges=256,nodes=64"."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ from accelbench.core.safe_text import in_quotes
 
 OPTION = "--dim"
 _LARGEST = 2**31 - 1
-#: Of a dimension that nobody has given a size.
+#: Value of a dimension without a size.
 OPEN = "?"
 
 
-def text_of(sizes: Mapping[str, int | str]) -> str:
-    """The text of some sizes: the same ones have the same text."""
+def format_sizes(sizes: Mapping[str, int | str]) -> str:
+    """Return the text of some sizes, the same for any order."""
     return ",".join(f"{name}={size}" for name, size in sorted(sizes.items()))
 
 
-def sizes_in(text: str | None) -> dict[str, int]:
-    """The sizes in a text; those that are open are left out."""
+def parse_sizes(text: str | None) -> dict[str, int]:
+    """Return the sizes in a text, without dimensions that have none."""
     entries = (entry.partition("=") for entry in (text or "").split(",") if entry)
     return {name: int(size) for name, _, size in entries if size != OPEN}
 
 
-def names_in(text: str | None) -> tuple[str, ...]:
-    """The names of the dimensions in a text."""
+def parse_names(text: str | None) -> tuple[str, ...]:
+    """Return the names of the dimensions in a text."""
     return tuple(entry.partition("=")[0] for entry in (text or "").split(",") if entry)
 
 
-def of_a_model(own: str, asked: str) -> str:
-    """What was asked, of the dimensions that a model has; what was not keeps its own size."""
-    known: dict[str, int | str] = dict.fromkeys(names_in(own), OPEN)
-    known |= sizes_in(own)
-    return text_of({**known, **{n: s for n, s in sizes_in(asked).items() if n in known}})
+def resolve_sizes(own: str, requested: str) -> str:
+    """Return the sizes of a model's dimensions: those requested, else the model's own."""
+    known: dict[str, int | str] = dict.fromkeys(parse_names(own), OPEN)
+    known |= parse_sizes(own)
+    return format_sizes(
+        {**known, **{n: s for n, s in parse_sizes(requested).items() if n in known}}
+    )
 
 
-def combinations(values: Iterable[str] | None) -> tuple[str, ...]:
+def parse_combinations(values: Iterable[str] | None) -> tuple[str, ...]:
     """Return every combination of sizes that options ask for: "nodes=64,128" and "edges=256"."""
     lists: dict[str, dict[int, None]] = {}
     for value in values or ():
@@ -60,5 +62,5 @@ def combinations(values: Iterable[str] | None) -> tuple[str, ...]:
     if not lists:
         return ()
     return tuple(
-        text_of(dict(zip(lists, sizes, strict=True))) for sizes in product(*lists.values())
+        format_sizes(dict(zip(lists, sizes, strict=True))) for sizes in product(*lists.values())
     )

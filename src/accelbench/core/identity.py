@@ -1,7 +1,7 @@
-"""Identity: canonical JSON, hashed, versioned.
+"""Identities: hashes of canonical JSON, with a version.
 
-Nothing that drifts between two runs on one machine (a frequency, bogomips, a
-temperature) may ever be hashed here.
+Never hash a value that drifts between two runs on one machine, such as a frequency or a
+temperature.
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ IDENTITY_VERSION = 2
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def said(value: Any) -> Any:
-    """As `plain`, without what a dataclass holds by default.
+def non_default_values(value: Any) -> Any:
+    """Return `to_plain` without values that equal a dataclass's default.
 
-    Identities are made of this: a field that is added later, with a default,
-    leaves every identity as it was.
+    Identities are made of this: adding a field with a default keeps every identity.
     """
-    return plain(value, defaults=False)
+    return to_plain(value, defaults=False)
 
 
-def plain(value: Any, defaults: bool = True) -> Any:
+def to_plain(value: Any, defaults: bool = True) -> Any:
     """Reduce dataclasses, enums, tuples and mappings to what JSON holds."""
-    if type(value) in _PLAIN:  # of a result's hundreds of values nearly all are
+    if type(value) in _PLAIN:  # nearly all of a result's hundreds of values
         return value
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            f.name: plain(getattr(value, f.name), defaults)
+            f.name: to_plain(getattr(value, f.name), defaults)
             for f in fields(value)
             if defaults or getattr(value, f.name) != _default(f)
         }
     if isinstance(value, Mapping):
-        return {str(k): plain(v, defaults) for k, v in value.items()}
+        return {str(k): to_plain(v, defaults) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(v, defaults) for v in value]
+        return [to_plain(v, defaults) for v in value]
     if isinstance(value, (set, frozenset)):
-        return sorted(plain(v, defaults) for v in value)
+        return sorted(to_plain(v, defaults) for v in value)
     return value
 
 
@@ -53,13 +52,13 @@ def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def canonical(value: Any) -> str:
-    """One spelling per value: sorted keys, no spaces, ASCII, no NaN."""
+def canonical_json(value: Any) -> str:
+    """Return JSON with one spelling per value: sorted keys, no spaces, ASCII, no NaN."""
     return json.dumps(
-        plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+        to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )
 
 
 def digest(value: Any, length: int = 16) -> str:
-    """A short, stable hash of a value."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:length]
+    """Return a short, stable hash of a value."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]

@@ -1,8 +1,8 @@
-"""JSON that people hand in: read in one place, refused with a line and a sentence.
+"""Readers of JSON from users and programs, with errors that name the line.
 
-`parse` is for what people write: with comments, and with the line of every key for messages.
-`loads` is for what programs wrote, ten times as fast. Neither takes a number that is none, nor
-what is nested so deeply that whoever walks through it would run out of stack.
+`parse` reads JSON that people write, with comments, and keeps the line of every key for messages.
+`loads` reads JSON that programs wrote, ten times as fast. Both refuse NaN and nesting that would
+exhaust the stack.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import Any, NoReturn
 
 from accelbench.core.safe_text import in_quotes
 
-#: A string (kept), or a comment; what is neither is passed over a character at a time.
+#: A string (kept) or a comment.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
 
-#: What JSON takes for white space: less than Unicode does.
+#: White space in JSON, which is less than in Unicode.
 _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
-#: Levels of lists and objects. Configs have ten, results six; Python's stack holds about 400 of
-#: them for who walks through a document, a C library's fewer than a hostile file has.
+#: Most levels of lists and objects. Configs have ten and results six. A recursive walk in Python
+#: handles about 400, and C libraries fewer than a hostile file can have.
 DEEPEST = 100
 TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 class JsonError(ValueError):
-    """What is wrong with a text, and on which line; of a number, under which key it stands."""
+    """Error in a text, with its line, and for a number the key."""
 
     def __init__(self, line: int, message: str, key: str | None = None) -> None:
         super().__init__(f"line {line}: {message}")
@@ -43,7 +43,7 @@ class JsonError(ValueError):
 
 
 class Object(dict[str, Any]):
-    """A JSON object that knows the line it begins on and that of each of its keys."""
+    """JSON object with the line where it begins and the line of each key."""
 
     def __init__(self, line: int) -> None:
         super().__init__()
@@ -52,26 +52,26 @@ class Object(dict[str, Any]):
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text, every object in it an `Object`; raise JsonError for others."""
-    return _Reader(without_comments(text)).whole()
+    """Return the value of a text, with objects as `Object`; raise JsonError if it is invalid."""
+    return _Reader(blank_comments(text)).read()
 
 
 def loads(
     text: str,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
     *,
-    infinite: bool = False,
+    allow_infinity: bool = False,
 ) -> Any:
     """Return the value of JSON without comments; `pairs` makes an object of its keys and values.
 
-    `infinite` is whether Infinity is a number, as in the configs that transformers writes for
-    state-space models; NaN never is. Raises JsonError if it is no JSON, or nested too deeply.
+    `allow_infinity` accepts Infinity, as in the configs that transformers writes for state-space
+    models; NaN is never accepted. Raises JsonError if it is not JSON, or nested too deeply.
     """
     try:
         value = json.loads(
             text,
             object_pairs_hook=pairs,
-            parse_constant=_infinite if infinite else _no_number,
+            parse_constant=_infinite if allow_infinity else _refuse_constant,
             parse_float=_finite,
         )
     except json.JSONDecodeError as error:
@@ -85,17 +85,17 @@ def loads(
     return value
 
 
-def read(path: Path, *, infinite: bool = False) -> Any:
+def read(path: Path, *, allow_infinity: bool = False) -> Any:
     """Return the value of a file without comments, as `loads` does; raise OSError or JsonError."""
     try:
-        return loads(path.read_text(encoding="utf-8-sig"), infinite=infinite)
+        return loads(path.read_text(encoding="utf-8-sig"), allow_infinity=allow_infinity)
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise JsonError(line, "it is not text in UTF-8") from error
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether there are more levels than anybody needs; level by level, without a stack."""
+    """Return whether a value has more than DEEPEST levels, without recursion."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEEPEST):
         if not level:
@@ -109,8 +109,8 @@ def is_too_deep(value: Any) -> bool:
     return bool(level)
 
 
-def without_comments(text: str) -> str:
-    """The text with // and /* */ comments blanked: everything else stays on its line and column."""
+def blank_comments(text: str) -> str:
+    """Return the text with comments blanked, so that lines and columns stay the same."""
 
     def blank(match: re.Match[str]) -> str:
         part = match[0]
@@ -127,38 +127,38 @@ def _line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not valid JSON")
 
 
 def _infinite(word: str) -> float:
-    return float(word) if word.endswith("Infinity") else _no_number(word)
+    return float(word) if word.endswith("Infinity") else _refuse_constant(word)
 
 
 def _finite(word: str) -> float:
     value = float(word)
     if not math.isfinite(value):  # 1e999
-        raise ValueError(f"{word[:20]} is a number without an end")
+        raise ValueError(f"{word[:20]} is too large for a number")
     return value
 
 
 class _Reader:
-    """Objects and lists by hand, for the lines; everything else by the standard decoder."""
+    """Reader that keeps the lines of objects and lists; the standard decoder reads the rest."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
         self._line_ends = [match.start() for match in re.finditer("\n", text)]
-        self._decoder = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+        self._decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
         self._depth = 0
         self._key: str | None = None
 
-    def whole(self) -> Any:
+    def read(self) -> Any:
         if not self._next():
-            raise JsonError(1, "there is nothing in it")
+            raise JsonError(1, "it is empty")
         value = self._value()
         if self._next():
-            raise self._wrong(f"nothing was expected after the end, not {in_quotes(self._next())}")
+            raise self._error(f"nothing was expected after the end, not {in_quotes(self._next())}")
         return value
 
     def _value(self) -> Any:
@@ -167,20 +167,20 @@ class _Reader:
             return self._plain()
         self._depth += 1
         if self._depth > DEEPEST:
-            raise self._wrong(TOO_DEEP)
+            raise self._error(TOO_DEEP)
         value = self._object() if begins == "{" else self._list()
         self._depth -= 1
         return value
 
     def _object(self) -> Object:
-        made = Object(self._here())
+        made = Object(self._line_number())
         self._at += 1
         while self._next() != "}":
             if made:
                 self._take(",", "a comma between two keys, or the object's end")
             if self._next() != '"':
-                raise self._wrong("a key in double quotes was expected")
-            line = self._here()
+                raise self._error("a key in double quotes was expected")
+            line = self._line_number()
             key = self._plain()
             if key in made:
                 raise JsonError(line, f"the key {in_quotes(key)} is there twice")
@@ -207,27 +207,27 @@ class _Reader:
         except json.JSONDecodeError as error:
             raise JsonError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
         except ValueError as error:
-            raise JsonError(self._here(), str(error), self._key) from error
+            raise JsonError(self._line_number(), str(error), self._key) from error
         return value
 
     def _next(self) -> str:
-        """The next character that is no white space; empty at the end."""
+        """Return the next character that is not white space; empty at the end."""
         blank = _BLANKS.match(self._text, self._at)
         self._at = blank.end() if blank else self._at
         return self._text[self._at : self._at + 1]
 
     def _take(self, sign: str, what: str) -> None:
         if self._next() != sign:
-            raise self._wrong(f"{what} was expected")
+            raise self._error(f"{what} was expected")
         self._at += 1
 
-    def _here(self) -> int:
+    def _line_number(self) -> int:
         return bisect_left(self._line_ends, self._at) + 1
 
-    def _wrong(self, message: str) -> JsonError:
-        return JsonError(self._here(), message)
+    def _error(self, message: str) -> JsonError:
+        return JsonError(self._line_number(), message)
 
 
-#: What Python's reader of zip archives raises if one is damaged, encrypted or packed in a way that
-#: it does not have.
-NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+#: Errors of Python's zip reader for archives that are damaged, encrypted or packed by an unknown
+#: method.
+ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)

@@ -1,4 +1,4 @@
-"""A model as data: everything needed to build it offline and to feed it."""
+"""Model as data: everything needed to build it offline and to feed it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from accelbench.core.axes import Part, with_axes
-from accelbench.core.identity import digest, said
+from accelbench.core.identity import digest, non_default_values
 from accelbench.core.vocabulary import Architecture, Family
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One named input tensor.
+    """Named input tensor.
 
-    `shape` holds numbers and the names batch, sequence, image and samples (of
-    sound), which a case's shapes fill in, or one of them less a number, as in
-    "sequence-96". Integer inputs are drawn from
-    [low, high); a float input is standard normal. `constant` fills the tensor
-    with one value, `row` gives every item of the batch the same values. `lead`
-    is (value, n): each row of ids begins with n times that value, as image
-    placeholders do; `last` is the id that each row ends with.
+    `shape` has numbers and the names batch, sequence, image and samples (of sound), which a case's
+    shapes replace, or such a name less a number, as in "sequence-96". Integer inputs are drawn from
+    [low, high); a float input is standard normal. `constant` fills the tensor with one value, and
+    `row` gives every item of the batch the same values. `lead` is (value, n): each row of ids
+    begins with n times that value, as image placeholders do. `last` is the id at the end of each
+    row.
     """
 
     name: str
@@ -32,7 +31,7 @@ class InputSpec:
     dtype: str = "float"  # float (follows the precision), or NumPy's name: float32, int64, bool …
     low: int = 0
     high: int = 0
-    # A whole number stays one: the identities of models are made of its spelling.
+    # A whole number stays an int: the identities of models include its spelling.
     constant: int | float | None = None
     row: tuple[int | float, ...] | None = None
     lead: tuple[int, int] | None = None
@@ -41,18 +40,18 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class Generation:
-    """How a model makes text, token by token.
+    """Sizes and inputs of a model that generates text token by token.
 
-    A request is one prefill of `inputs` — the prompt, with whatever image or
-    sound belongs to it — and then one step a token. The prompt's tokens count
-    everything that the model reads before the first token, image places too.
+    A request is one prefill of `inputs` (the prompt, with its image or sound) and then one step per
+    token. The prompt's tokens include every position that the model reads before the first token,
+    also those of images.
     """
 
     inputs: tuple[InputSpec, ...]  # of the prefill; "sequence" is the prompt's length
     prompt_tokens: int  # by default
     new_tokens: int  # by default
     max_tokens: int | None = None  # prompt and new together; None: no limit
-    min_prompt: int = 1  # image places that must fit, and one token
+    min_prompt: int = 1  # the positions of an image and one token
     #: decoder: the prompt is what the decoder reads. encoder-decoder: an encoder reads the
     #: inputs once, and the decoder goes on from `decoder_input_ids`.
     kind: str = "decoder"
@@ -60,15 +59,15 @@ class Generation:
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained.
+    """Loss, labels and changes of a model for training.
 
-    `builder` and `config` stand where training needs a head that inference
-    does not have; None and {} mean the model as it is.
+    `builder` and `config` are set if training needs a head that inference lacks; None and {} keep
+    the model.
     """
 
     loss: str  # a function of accelbench.models.losses
-    labels: tuple[InputSpec, ...]  # what the loss takes beside the outputs
-    inputs: tuple[InputSpec, ...] | None = None  # None: those of inference
+    labels: tuple[InputSpec, ...]  # inputs of the loss in addition to the outputs
+    inputs: tuple[InputSpec, ...] | None = None  # None for those of inference
     builder: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)  # added to the model's own
 
@@ -77,9 +76,9 @@ _declared: dict[str, FileFormat] = {}
 
 
 class FileFormat(str):
-    """The name of a format of model files, with what its declaration says of it.
+    """Format of model files: its name, with the facts of its declaration.
 
-    Ours are declared below; a plugin declares its own where its engine's card names it.
+    The built-in formats are declared below. A plugin declares its own in its engine's card.
     """
 
     ONNX: ClassVar[FileFormat]
@@ -88,35 +87,35 @@ class FileFormat(str):
     PT2: ClassVar[FileFormat]
     CALLABLE: ClassVar[FileFormat]
 
-    graph: str = "file"  # what such a file is, in a sentence
-    suffix: str = ""  # how its files end
-    packages: tuple[str, ...] = ()  # distributions whose versions decide how it is opened
-    largest: int = 2**31  # bytes of the largest file that there can be
+    graph: str = "file"  # name of such a file in a sentence
+    suffix: str = ""  # of its files
+    packages: tuple[str, ...] = ()  # distributions that open it, whose versions matter
+    largest: int = 2**31  # bytes of the largest possible file
     mark: bytes = b""  # bytes 4 to 8 of its files, if it is a flatbuffer
-    uncounted: str = ""  # why no operators are read from it; empty if they are
+    uncounted: str = ""  # reason why operators cannot be read; empty if they can
     reference_engine: str = ""  # the engine that computes the outputs to compare with
     reference_hardware: str = "cpu"  # the hardware that this engine computes them on
     # the options that it computes them with
     reference_options: Mapping[str, str] = MappingProxyType({})
-    unverifiable: str = ""  # why there is nothing to compare with; empty if there is
+    unverifiable: str = ""  # reason why there is no reference; empty if there is one
 
     def __new__(cls, name: str) -> FileFormat:
         return _declared.get(name) or super().__new__(cls, name)
 
     @classmethod
     def declare(cls, name: str, graph: str, **facts: Any) -> FileFormat:
-        """Make a format known; `facts` are the other attributes."""
+        """Register a format; `facts` are the other attributes."""
         made = _declared[name] = cls(name)
         vars(made).update(facts, graph=graph)
         return made
 
     @classmethod
-    def known(cls) -> tuple[FileFormat, ...]:
-        """Return every format that is declared."""
+    def all_formats(cls) -> tuple[FileFormat, ...]:
+        """Return every registered format."""
         return tuple(_declared.values())
 
 
-# Protobuf holds 2 GiB; an OpenVINO graph's XML has none of the weights in it.
+# Protobuf is limited to 2 GiB; an OpenVINO graph's XML contains no weights.
 FileFormat.ONNX = FileFormat.declare(
     "onnx",
     "ONNX graph",
@@ -147,7 +146,7 @@ FileFormat.CALLABLE = FileFormat.declare("callable", "Python callable")
 
 @dataclass(frozen=True)
 class FileOutput:
-    """An output of a file's graph; a free dimension by its name."""
+    """Output of a file's graph, with free dimensions by name."""
 
     name: str
     dtype: str  # NumPy's name
@@ -156,79 +155,73 @@ class FileOutput:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The file that a model is, where no config builds it.
+    """File that a model consists of, instead of a config.
 
-    What is measured is told apart by its digest, a condition as weights are: a file that was
-    changed goes on with the history of its name, and comparisons say so.
+    Its digest is a condition, as for weights: a changed file continues the history of its name, and
+    comparisons report the change.
     """
 
     format: FileFormat  # of the file
-    path: str  # absolute; no part of any identity
-    digest: str  # SHA-256 of the file and of what lies beside it
-    stamp: str  # what tells, without reading them, that one of those files was changed since
-    precision: str  # what most of its weights are stored in
+    path: str  # absolute; not part of any identity
+    digest: str  # SHA-256 of the file and of its further files
+    stamp: str  # changes when one of those files changes, without reading them
+    precision: str  # of most of its stored weights
     outputs: tuple[FileOutput, ...]  # in the order of its graph
-    beside: tuple[str, ...] = ()  # files that hold weights of it, absolute
-    # items that it takes at once, where it takes no other number of them
-    fixed_batch: int | None = None
-    # of inputs what their values are drawn from, and how that is known
-    drawn: Mapping[str, str] = field(default_factory=dict)
-    # what a pass costs, as `costs.json` has it of the catalogue's models
+    beside: tuple[str, ...] = ()  # further files with weights, absolute
+    fixed_batch: int | None = None  # the only batch size that it accepts
+    drawn: Mapping[str, str] = field(default_factory=dict)  # source of each input's values
+    # cost of a pass, in the form of the catalogue's `costs.json`
     counted: Mapping[str, Any] | None = None
-    uncounted: str = ""  # why that is not known
-    # of free sizes by name the smallest that it takes, where it says one,
+    uncounted: str = ""  # reason why the cost is not known
+    # smallest accepted size of free dimensions by name, if the file declares it,
     least: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)  # and the largest
-    casts: bool = True  # whether torch may hold it in another floating-point type
-    custom: tuple[str, ...] = ()  # operators that no engine brings by itself, as domain:name
-    # of free sizes by the file's own name what inputs here call them
+    casts: bool = True  # whether torch may convert it to another floating-point type
+    custom: tuple[str, ...] = ()  # operators that no engine includes, as domain:name
+    # name in the inputs here of free dimensions by the file's own name
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 class CodeKind(StrEnum):
-    """What the object is that a piece of code gives."""
+    """Kind of the object that a user's code makes."""
 
-    MODULE = "module"  # of torch: any engine that takes torch's modules runs it
-    CALLABLE = "callable"  # anything else that can be called: it is timed as it is
+    MODULE = "module"  # a torch module, for every engine that accepts those
+    CALLABLE = "callable"  # any other callable, which is timed unchanged
 
 
-#: Modules that build models of packages by name, each with the package's name behind this.
+#: Prefix of the modules that build models of packages by name.
 PACKAGE_MODELS = "accelbench.models.package_models.of_"
 
 
 @dataclass(frozen=True)
 class ModelCode:
-    """The Python object that a model is, where its owner's code makes it.
+    """Python object that a user's code makes, used as a model.
 
-    As of a file, what is measured is told apart by a digest that is a condition: code that was
-    changed goes on with the history of its name, and comparisons say so.
+    Its digest is a condition, as for files: changed code continues the history of its name, and
+    comparisons report the change.
     """
 
-    kind: CodeKind  # what the object is
-    module: str  # the name that it is imported by
+    kind: CodeKind
+    module: str  # import name
     attribute: str  # of the module; dots lead to attributes of attributes
-    path: str  # of the file that is run, absolute; "" of a module that is imported by its name
-    folder: str  # on the search path while it is imported, absolute
+    path: str  # of the executed file, absolute; "" for a module imported by name
+    folder: str  # on the search path during the import, absolute
     digest: str  # SHA-256 of the sources
-    sources: tuple[str, ...]  # the owner's files that were imported, absolute
-    # how the attribute gives the object: "itself", or by a call of a "class" or a "factory"
-    made_by: str
-    reference: str = ""  # an attribute of the same module whose answers are the right ones
-    # the attribute, and how that is made, whose example it is called with: of a reference, which is
-    # compared with that; () where it has its own
+    sources: tuple[str, ...]  # the user's imported files, absolute
+    made_by: str  # "itself", or the call of a "class" or a "factory"
+    reference: str = ""  # attribute of the same module that gives the right answers
+    # for a reference: attribute and `made_by` of the object whose example it uses; () for its own
     example_of: tuple[str, ...] = ()
-    # items that it takes at once, where it takes no other number of them
-    fixed_batch: int | None = None
-    # of inputs what their values are drawn from, and how that is known
-    drawn: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # what was found of it that a reader should know
-    # what a pass costs, as `costs.json` has it of the catalogue's models
+    fixed_batch: int | None = None  # the only batch size that it accepts
+    drawn: Mapping[str, str] = field(default_factory=dict)  # source of each input's values
+    notes: tuple[str, ...] = ()  # findings that a reader should know
+    # cost of a pass, in the form of the catalogue's `costs.json`
     counted: Mapping[str, Any] | None = None
-    uncounted: str = ""  # why that is not known
+    uncounted: str = ""  # reason why the cost is not known
 
     @property
     def package(self) -> str:
-        """The package that builds it by name; "" of an owner's own code."""
+        """Package that builds the model by name; "" for a user's own code."""
         prefixed = self.module.startswith(PACKAGE_MODELS)
         return self.module.removeprefix(PACKAGE_MODELS) if prefixed else ""
 
@@ -240,7 +233,7 @@ SENTENCE_ENCODER = ".networks.sentence:SentenceEncoder"
 @dataclass(frozen=True)
 @with_axes(lambda axis: axis.field, None, Part.INPUT, Part.PASSES)
 class ModelSpec:
-    """Something to run. What is called as an axis of sizes is the model's own size."""
+    """Model to run. Fields with the name of an axis are the model's default sizes."""
 
     id: str
     family: Family
@@ -251,82 +244,89 @@ class ModelSpec:
     builder: str  # "transformers:BertModel" — a function of the catalogue's builders
     config: Mapping[str, Any]
     inputs: tuple[InputSpec, ...]
-    parameters: int  # exact count of the built model, held by a test
+    parameters: int  # exact count of the built model, checked by a test
     item: str = "items"  # what one element of a batch is: images, sequences, …
     sequence: int | None = None  # default sequence length
     image: int | None = None  # default image side
     max_sequence: int | None = None
     audio: int | None = None  # default seconds of sound
     sampling_rate: int | None = None  # of that sound, in hertz
-    fixed_audio: bool = False  # the model takes this many seconds and no other
+    fixed_audio: bool = False  # the model accepts only this many seconds
     steps: int | None = None  # default denoising steps an image
-    dims: str | None = None  # free dimensions of a file's own names; "?" of those without a size
-    procedure: str = "forward"  # what one inference step is: forward · denoise · rag
+    dims: str | None = None  # free dimensions by the file's own names; "?" without a size
+    procedure: str = "forward"  # of one inference step: forward · denoise · rag
     generation: Generation | None = None
     training: Training | None = None
     aliases: tuple[str, ...] = ()
     hub_ids: tuple[str, ...] = ()
-    small_variant: str | None = None  # the model to advise when this one does not fit
+    small_variant: str | None = None  # advised if this model does not fit
     sets: tuple[str, ...] = field(default=())  # key, small
-    file: ModelFile | None = None  # what it is, in place of builder and config
-    folder: str | None = None  # of weights of its own; no part of its identity, as they are none
-    code: ModelCode | None = None  # what makes it, in place of builder and config
+    file: ModelFile | None = None  # replaces builder and config
+    folder: str | None = None  # of its own weights; not part of its identity
+    code: ModelCode | None = None  # replaces builder and config
 
-    def weights_from(self, setting: str) -> str:
-        """Where its weights come from: its own folder, or what a run says of all models."""
+    def weights_setting(self, setting: str) -> str:
+        """Return the folder of its own weights, or the setting of the run."""
         return self.folder or setting
 
     @property
-    def own(self) -> ModelFile | ModelCode | None:
-        """What its owner brought, a file or code; None of what a config builds."""
+    def user_source(self) -> ModelFile | ModelCode | None:
+        """The user's file or code that defines the model; None if a config builds it."""
         return self.file or self.code
 
     @property
-    def is_own(self) -> bool:
-        """Whether its owner brought it, as a file or as code; nothing is known of it but that."""
-        return self.own is not None
+    def is_user_model(self) -> bool:
+        """Whether a user's file or code defines the model."""
+        return self.user_source is not None
 
     @property
     def format(self) -> FileFormat | None:
-        """What an engine must open to run it; None of what torch builds."""
+        """Format that an engine must open to run it; None if torch builds it."""
         if self.code is not None:
             return FileFormat.CALLABLE if self.code.kind is CodeKind.CALLABLE else None
         return None if self.graph is None else self.graph.format
 
     @property
     def graph(self) -> ModelFile | None:
-        """The file that engines open as it is; None of one that torch makes a module of."""
+        """File that engines open unchanged; None if torch makes a module of it."""
         return None if self.file is None or self.file.format is FileFormat.PT2 else self.file
 
     @property
     def fixed_batch(self) -> int | None:
-        """Items that it takes at once, where it takes no other number of them."""
-        return None if self.own is None else self.own.fixed_batch
+        """The only batch size that it accepts; None if it accepts any."""
+        return None if self.user_source is None else self.user_source.fixed_batch
 
     @cached_property
     def config_digest(self) -> str:
-        """Changes whenever what would be built or fed changes."""
-        return digest(said({"builder": self.builder, "config": self.config, "inputs": self.inputs}))
+        """Digest of everything that is built and fed."""
+        return digest(
+            non_default_values(
+                {"builder": self.builder, "config": self.config, "inputs": self.inputs}
+            )
+        )
 
     @property
-    def trained(self) -> ModelSpec:
-        """The model as it is trained: with the head, and fed with the labels, of training."""
-        how = self.training
-        if how is None:
+    def training_variant(self) -> ModelSpec:
+        """The model for training, with the head and the labels of training."""
+        training = self.training
+        if training is None:
             raise ValueError(f"{self.id} has no training")
         return replace(
             self,
-            builder=how.builder or self.builder,
-            config={**self.config, **how.config},
-            inputs=(*(self.inputs if how.inputs is None else how.inputs), *how.labels),
+            builder=training.builder or self.builder,
+            config={**self.config, **training.config},
+            inputs=(
+                *(self.inputs if training.inputs is None else training.inputs),
+                *training.labels,
+            ),
         )
 
 
 @dataclass(frozen=True)
 class AnalyticCost:
-    """What one step costs on paper, found without running the model."""
+    """Cost of one step, calculated without running the model."""
 
-    flops: float  # multiply and add counted apart
+    flops: float  # a multiplication and an addition count as two
     bytes_moved: float  # weights, inputs, outputs and intermediate results, each once
     activation_bytes: float  # the sum of intermediate results of one forward pass
     peak_activation_bytes: float  # the largest amount alive at once

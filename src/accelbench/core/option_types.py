@@ -1,4 +1,4 @@
-"""The options of one engine: declared on its card, set by name (--option openvino.hint=latency)."""
+"""Options of one engine: declared on its card, set by name (--option openvino.hint=latency)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.safe_text import in_quotes
 
 _WRITTEN = re.compile(r"(?P<runtime>[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)", re.DOTALL)
-#: A comma within a value is the value's.
+#: A comma separates settings only if a setting follows; others belong to the value.
 _BETWEEN = re.compile(r",(?=[\w-]+\.[\w-]+=)")
 _TRUTH = {
     **dict.fromkeys(("yes", "true", "on", "1"), True),
@@ -22,20 +22,20 @@ _TRUTH = {
 
 @dataclass(frozen=True)
 class RuntimeOption:
-    """One thing that a runtime can be told beside what is asked of all.
+    """Option of one engine, in addition to the options of all engines.
 
-    A session finds it under its name in the options of its case, if it was set to
-    something else than the default.
+    If it is set to another value than its default, the options of a session's case contain it by
+    name.
     """
 
     name: str
-    about: str  # what it does, as the rest of a sentence
+    about: str  # its effect, as the rest of a sentence
     kind: Literal["text", "number", "truth"] = "text"
-    choices: tuple[str, ...] = ()  # of a text; empty: any
-    default: Option | Mapping[str, Option] | None = None  # by platform, where they differ
+    choices: tuple[str, ...] = ()  # of a text; empty for any
+    default: Option | Mapping[str, Option] | None = None  # a mapping if platforms differ
 
     def default_on(self, hardware: str) -> Option | None:
-        """What is meant on a platform where nothing is set."""
+        """Return the default on a platform."""
         return self.default.get(hardware) if isinstance(self.default, Mapping) else self.default
 
     @property
@@ -47,7 +47,7 @@ class RuntimeOption:
         return " or ".join(self.choices) or "any text"
 
     def read(self, text: str) -> Option | None:
-        """The value that a text means; None where it means none."""
+        """Return the value of a text; None if it is invalid."""
         if self.kind == "truth":
             return _TRUTH.get(text.lower())
         if self.kind == "number":
@@ -57,7 +57,7 @@ class RuntimeOption:
 
 @dataclass(frozen=True)
 class Setting:
-    """One option as it was written."""
+    """Value of an option as the user wrote it."""
 
     runtime: str
     name: str
@@ -67,8 +67,8 @@ class Setting:
         return f"{self.runtime}.{self.name}={self.text}"
 
 
-def written(values: Iterable[str] | None) -> list[Setting]:
-    """Return settings as people write them, with commas between several, or raise UsageError."""
+def parse_settings(values: Iterable[str] | None) -> list[Setting]:
+    """Return the settings in texts such as "A.B=1,A.C=2"; raise UsageError for others."""
     settings: dict[tuple[str, str], Setting] = {}
     for word in (word for value in values or () for word in _BETWEEN.split(value)):
         match = _WRITTEN.fullmatch(word.strip())
@@ -87,8 +87,8 @@ def written(values: Iterable[str] | None) -> list[Setting]:
     return list(settings.values())
 
 
-def meant(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:
-    """Return the value of a setting; raise UsageError if the runtime does not know it."""
+def resolve_setting(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:
+    """Return the value of a setting; raise UsageError if the engine does not accept it."""
     option = next(
         (runtime_option for runtime_option in declared if runtime_option.name == setting.name), None
     )
@@ -108,10 +108,10 @@ def meant(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:
     return value
 
 
-def on_purpose(
+def drop_defaults(
     values: Mapping[str, Option], declared: Sequence[RuntimeOption], hardware: str
 ) -> dict[str, Option]:
-    """Without those that say what is meant anyway: they would name one question twice."""
+    """Return the values that differ from their defaults, so that a case has one identity."""
     defaults = {
         runtime_option.name: runtime_option.default_on(hardware) for runtime_option in declared
     }

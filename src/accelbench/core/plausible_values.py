@@ -1,6 +1,6 @@
-"""What a result can be: known words, possible values that agree, and the scope of each reason.
+"""Rules for possible results: known words, consistent values, and the subject of each reason.
 
-The rules are values, applied to a row here; `store/plausible_values.py` applies them to a table.
+The rules are data. They are applied to a row here, and to a table in `store/plausible_values.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accelbench.core.precision import PRECISIONS
 from accelbench.core.safe_text import brief, in_quotes
 from accelbench.core.vocabulary import Belongs, Provenance, Status, Verification
 
-_OF: Mapping[Belongs, str] = {
+_REASONS: Mapping[Belongs, str] = {
     Belongs.CELL: """
         autocast bad_block bad_evidence cached compile_failed conversion_failed crash
         data_dependent exception export_failed fallback generation hardware implausible
@@ -50,33 +50,36 @@ _OF: Mapping[Belongs, str] = {
     """,
 }
 
-#: Reasons that no one runtime gives alone.
-SHARED: Mapping[str, Belongs] = {
-    reason: where for where, text in _OF.items() for reason in text.split()
+#: Reasons that several engines give.
+SHARED_REASONS: Mapping[str, Belongs] = {
+    reason: where for where, text in _REASONS.items() for reason in text.split()
 }
 
 
 @cache
 def known_reasons() -> Mapping[str, Belongs]:
-    """Every reason that a registered runtime can give; what is shared says the same for all."""
-    return {**{r: w for card in cards().values() for r, w in card.reasons.items()}, **SHARED}
+    """Return the subject of every reason that a registered engine can give."""
+    return {
+        **{r: w for card in cards().values() for r, w in card.reasons.items()},
+        **SHARED_REASONS,
+    }
 
 
-def belongs(reason: str) -> Belongs:
-    """What a reason is about; one that no card has either is taken for its cell's."""
-    return SHARED.get(reason) or known_reasons().get(reason, Belongs.CELL)
+def reason_subject(reason: str) -> Belongs:
+    """Return the subject of a reason; an unknown reason is about its cell."""
+    return SHARED_REASONS.get(reason) or known_reasons().get(reason, Belongs.CELL)
 
 
-#: A step takes time, and what is asked for has a size.
+#: Columns whose values are above zero: times of steps, and sizes.
 ABOVE_ZERO = frozenset(
-    column.name for column in COLUMNS if column.range is not None and column.range.above
+    column.name for column in COLUMNS if column.range is not None and column.range.excludes_least
 )
-#: No result is older: nothing here was made then, and a clock that says so was never set.
+#: No result is older than this program; an earlier time comes from a clock that was not set.
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-#: East of Greenwich a day has begun before it does there.
+#: The largest difference of a time zone from UTC.
 EASTMOST = timedelta(hours=14)
 
-#: Figures of which none is above a later one, and pairs of which the first is not above the second.
+#: Columns that must not decrease, and pairs whose first value must not exceed the second.
 _RISING = tuple(f"latency_{name}_ms" for name in ("min", "p50", "p90", "p95", "p99", "max"))
 _PAIRS = (
     ("latency_min_ms", "latency_mean_ms"),
@@ -88,61 +91,61 @@ _PAIRS = (
     ("accuracy", "accuracy_high"),
     ("started_at", "finished_at"),
 )
-#: Others round their figures, and a clock may be set back while something is measured.
-ROUNDED = 1.001
-SET_BACK = timedelta(hours=1)
+#: Imported values are rounded, and a clock may be set back during a measurement.
+ROUNDING_TOLERANCE = 1.001
+CLOCK_TOLERANCE = timedelta(hours=1)
 
-#: A device's own time of a step is part of the step's. It comes from a short pass of its own, in
-#: which clocks may be lower or the host busier: that explains so much, above the slowest step, or
-#: the largest of what is known of it.
-DEVICE_TIME, OTHER_PASS = "device_time_ms", 1.25
-STEP = ("latency_max_ms", "latency_p50_ms", "latency_mean_ms", "latency_ci_high_ms")
+#: A device's own time of a step is part of the step. It comes from a short separate pass, in which
+#: clocks may be lower or the host busier: the tolerance above the slowest step, or the largest
+#: known time of a step, allows for that.
+DEVICE_TIME, DEVICE_TIME_TOLERANCE = "device_time_ms", 1.25
+STEP_TIMES = ("latency_max_ms", "latency_p50_ms", "latency_mean_ms", "latency_ci_high_ms")
 
-#: A result that is ok has one of these, or says in `nulls` why not: what was only verified does.
-MEASURED = (
+#: A result with the status ok has one of these, or a reason in `nulls`, as if it was only verified.
+MEASURED_COLUMNS = (
     *("latency_mean_ms", "latency_p50_ms", "latency_p90_ms", "latency_p95_ms", "latency_p99_ms"),
     *("throughput", "tokens_per_second", "ttft_ms", "tpot_ms"),
 )
-NO_FIGURE = "there is neither a latency nor a rate, and no reason for it"
-NO_OBJECT = "it is no JSON, or no object"
-NO_WORD = "it is no reason: a word in small letters was expected"
+NO_RESULT = "there is neither a latency nor a rate, and no reason for it"
+NO_OBJECT = "it is not a JSON object"
+NO_WORD = "it is not a valid reason: a lower-case word was expected"
 NO_MOMENT = f"it is in the future, or before {EARLIEST.year}"
-NO_SHARE = "a share of the time is not within 0 and 1"
-NOT_BY_LATENCY = "it is not what the latency says"
-MORE_THAN_STEP = "it is more than a whole step"
-PASSED = "verification is ok, and this is more than verification_tolerance"
+NO_SHARE = "a share of the time is not between 0 and 1"
+NOT_BY_LATENCY = "it is not the rate that the latency gives"
+MORE_THAN_STEP = "it is longer than a whole step"
+PASSED = "verification is ok, but this exceeds verification_tolerance"
 
-#: What columns hold in results of this program; what was imported has others' words.
+#: Words of columns in results of this program; imported results have the words of their source.
 OWN_WORDS: Mapping[str, tuple[str, ...]] = {"precision": PRECISIONS}
-#: A reason is a token; those of our own runtimes are known, other packages have their own.
+#: Form of a reason. Those of the built-in engines are known; other packages have their own.
 REASON_FORM = "[a-z][a-z0-9_]{0,63}"
-NO_REASON = "it is no reason that this program knows; a newer one may have written it"
+NO_REASON = "it is not a reason that this version knows; a newer version may have written it"
 
-#: How many times a rate may be off what its latency says. By our own arithmetic it is that very
-#: figure, whatever was rounded since; others count pauses between steps in one of the two
-#: (timm: up to 4 %; a table of somebody's whose batches overlap: more).
-OURS, OTHERS = 1.1, 2.0
+#: Largest ratio between a rate and the rate that follows from the latency. In our own results they
+#: are equal up to rounding; other programs count pauses between steps in only one of them (timm: up
+#: to 4 %; tables with overlapping batches: more).
+OWN_RATE_TOLERANCE, OTHER_RATE_TOLERANCE = 1.1, 2.0
 
 
 def describe_misfit(why: str, value: object, other: object = None) -> str:
-    """Return why a value is refused, as every import and every merge words it.
+    """Return the message for a refused value, the same for every import and merge.
 
-    `why` is a clause about "it", whose place `value` takes; `other` is what it contradicts.
+    `why` is a clause about "it", which `value` replaces; `other` is the value that it contradicts.
     """
     text = why
     if value is not None and why.startswith("it is "):
-        text = f"{_shown(value)} {why.removeprefix('it ')}"
-    return text if other is None else f"{text}, {_shown(other)}"
+        text = f"{_format_value(value)} {why.removeprefix('it ')}"
+    return text if other is None else f"{text}, {_format_value(other)}"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return brief(value) if isinstance(value, str) else in_quotes(value)
 
 
 def orders() -> Iterator[tuple[str, str]]:
-    """Pairs of columns of which the first holds no more than the second."""
+    """Yield pairs of columns whose first value must not exceed the second."""
     for number, low in enumerate(_RISING):
         yield from ((low, high) for high in _RISING[number + 1 :])
     yield from _PAIRS
@@ -153,8 +156,8 @@ def orders() -> Iterator[tuple[str, str]]:
 
 
 ORDERS = tuple(orders())
-#: A rate → what a step counts of it, by the unit where there are several.
-ITEMS: Mapping[str, Mapping[str, Sequence[str]]] = {
+#: Columns whose product is the number of items of a step, by rate and unit.
+ITEM_COLUMNS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "throughput": {
         "tokens/s": ("batch_size", "new_tokens"),
         "audio s/s": ("batch_size", "audio_seconds"),
@@ -165,90 +168,98 @@ ITEMS: Mapping[str, Mapping[str, Sequence[str]]] = {
 }
 
 
-def wrong_with(row: Mapping[str, Any]) -> str:
-    """Why a row of the store cannot be, with the column; empty where it can."""
+def find_problem(row: Mapping[str, Any]) -> str:
+    """Return the column and reason why a row of the store is impossible; "" if it is possible."""
     known = {name: value for name, value in row.items() if value is not None}
     for name, value in known.items():
-        if why := impossible(name, value):
+        if why := explain_impossible(name, value):
             return f"{name}: {why}"
-    rates = None if row.get("provenance") == Provenance.IMPORTED else OURS
-    problem = contradiction(known, rates)
+    rates = None if row.get("provenance") == Provenance.IMPORTED else OWN_RATE_TOLERANCE
+    problem = find_contradiction(known, rates)
     return f"{problem[0]}: {problem[1]}" if problem else ""
 
 
-def out_of_range(row: Mapping[str, Any]) -> str:
-    """Return why a number of a row is outside what its column counts; empty if none is."""
+def find_out_of_range(row: Mapping[str, Any]) -> str:
+    """Return the column and reason of a number outside its range; "" if there is none."""
     for name, value in row.items():
-        within = None if value is None else BY_NAME[name].range
-        if within is not None:
+        allowed = None if value is None else BY_NAME[name].range
+        if allowed is not None:
             numbers = value if isinstance(value, list) else [value]
-            if why := next(filter(None, map(within.wrong, numbers)), ""):
+            if why := next(filter(None, map(allowed.explain_misfit, numbers)), ""):
                 return f"{name}: {why}"
     return ""
 
 
-def impossible(name: str, value: Any) -> str:
-    """Why a value of the column's type cannot be; empty where it can."""
+def explain_impossible(name: str, value: Any) -> str:
+    """Return why a value of the column's type is impossible; "" if it is possible."""
     column = BY_NAME[name]
     if column.words and value not in column.words:
-        return describe_misfit(f"it is none of {', '.join(column.words)}", value)
+        return describe_misfit(f"it is not one of {', '.join(column.words)}", value)
     if name == "reason" and not re.fullmatch(REASON_FORM, value):
         return describe_misfit(NO_WORD, value)
     if column.kind == "json" and not isinstance(value, Mapping):
         return NO_OBJECT
     if column.kind == "time":
-        return _impossible_moment(value)
+        return _explain_impossible_time(value)
     if column.range is None:
         return ""
-    within = column.range
+    allowed = column.range
     if isinstance(value, list):
-        outside = any(map(within.wrong, value))
-        why = f"a number in it is not within {within.least:g} and {within.most:g}"
+        outside = any(map(allowed.explain_misfit, value))
+        why = f"a number in it is not between {allowed.least:g} and {allowed.most:g}"
         return why if outside else ""
-    return within.wrong(value)
+    return allowed.explain_misfit(value)
 
 
-def _impossible_moment(value: Any) -> str:
-    return "" if EARLIEST <= _moment(value) <= latest() else describe_misfit(NO_MOMENT, str(value))
+def _explain_impossible_time(value: Any) -> str:
+    return (
+        ""
+        if EARLIEST <= _to_datetime(value) <= latest_time()
+        else describe_misfit(NO_MOMENT, str(value))
+    )
 
 
-def latest() -> datetime:
-    """The latest moment that it is anywhere."""
+def latest_time() -> datetime:
+    """Return the current local time of the easternmost time zone."""
     return datetime.now(UTC) + EASTMOST
 
 
-def contradiction(row: Mapping[str, Any], rates: float | None) -> tuple[str, str] | None:
+def find_contradiction(row: Mapping[str, Any], rates: float | None) -> tuple[str, str] | None:
     """Return the first column that contradicts another, and why; None if all can be true.
 
-    `rates` is how many times off a rate may be; None if it need not follow from the latency.
+    `rates` is the largest ratio between a rate and the latency; None if they need not agree.
     """
-    return next(_contradictions(row, rates), None)
+    return next(_find_contradictions(row, rates), None)
 
 
-def _contradictions(row: Mapping[str, Any], rates: float | None) -> Iterator[tuple[str, str]]:
+def _find_contradictions(row: Mapping[str, Any], rates: float | None) -> Iterator[tuple[str, str]]:
     for low, high in ORDERS:
-        if row.get(low) is not None and row.get(high) is not None and _above(low, row, high):
+        if row.get(low) is not None and row.get(high) is not None and _exceeds(low, row, high):
             yield high, describe_misfit(f"it is below {low}", row[high], row[low])
-    for rate in ITEMS if rates else ():
-        expected = _expected(row, rate)
+    for rate in ITEM_COLUMNS if rates else ():
+        expected = _expected_rate(row, rate)
         if expected is None or rates is None:
             continue
         if not 1 / rates <= row[rate] / expected <= rates:
             yield rate, describe_misfit(NOT_BY_LATENCY, row[rate], expected)
-    yield from _of_parts(row)
+    yield from _check_parts(row)
     if row.get("provenance", Provenance.IMPORTED) != Provenance.IMPORTED:
-        yield from _of_words(row)
+        yield from _check_words(row)
 
 
-def _of_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    steps = [row[name] for name in STEP if row.get(name) is not None]
+def _check_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    steps = [row[name] for name in STEP_TIMES if row.get(name) is not None]
     device = row.get(DEVICE_TIME)
-    if device is not None and steps and device > max(steps) * OTHER_PASS:
+    if device is not None and steps and device > max(steps) * DEVICE_TIME_TOLERANCE:
         yield DEVICE_TIME, describe_misfit(MORE_THAN_STEP, device, max(steps))
     nulls = row.get("nulls")
-    has_reason = isinstance(nulls, Mapping) and MEASURED[0] in nulls
-    if row.get("status") == Status.OK and not has_reason and not any(map(row.get, MEASURED)):
-        yield "status", NO_FIGURE
+    has_reason = isinstance(nulls, Mapping) and MEASURED_COLUMNS[0] in nulls
+    if (
+        row.get("status") == Status.OK
+        and not has_reason
+        and not any(map(row.get, MEASURED_COLUMNS))
+    ):
+        yield "status", NO_RESULT
     error, most = row.get("verification_error"), row.get("verification_tolerance")
     passed = row.get("verification") == Verification.OK
     if passed and error is not None and most is not None and error > most:
@@ -260,30 +271,30 @@ def _of_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "evidence", NO_SHARE
 
 
-def _of_words(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _check_words(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, words in OWN_WORDS.items():
         if row.get(name) is not None and row[name] not in words:
-            yield name, describe_misfit(f"it is none of {', '.join(words)}", row[name])
+            yield name, describe_misfit(f"it is not one of {', '.join(words)}", row[name])
     reason = row.get("reason")
     own = reason is not None and row.get("runtime") in own_runtimes()
     if own and reason not in known_reasons():
         yield "reason", describe_misfit(NO_REASON, reason)
 
 
-def _above(low: str, row: Mapping[str, Any], high: str) -> bool:
+def _exceeds(low: str, row: Mapping[str, Any], high: str) -> bool:
     if BY_NAME[low].kind == "time":
-        return _moment(row[low]) > _moment(row[high]) + SET_BACK
-    return bool(row[low] > row[high] * ROUNDED)
+        return _to_datetime(row[low]) > _to_datetime(row[high]) + CLOCK_TOLERANCE
+    return bool(row[low] > row[high] * ROUNDING_TOLERANCE)
 
 
-def _moment(value: Any) -> datetime:
+def _to_datetime(value: Any) -> datetime:
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _expected(row: Mapping[str, Any], rate: str) -> float | None:
-    """A rate by the mean; None where something of it is not known, or several share a step."""
-    mean, counts = row.get("latency_mean_ms"), ITEMS[rate]
+def _expected_rate(row: Mapping[str, Any], rate: str) -> float | None:
+    """Return the rate that follows from the mean; None if it is unknown or steps are shared."""
+    mean, counts = row.get("latency_mean_ms"), ITEM_COLUMNS[rate]
     factors = counts.get(str(row.get("throughput_unit") or ""), counts[""])
     known = [row.get(name) for name in factors]
     if not row.get(rate) or not mean or not all(known) or (row.get("world_size") or 1) > 1:

@@ -1,8 +1,7 @@
-"""Finding what is registered: our own and what other packages bring, by entry point.
+"""Registry of engines and hardware detectors, from this and other packages, by entry point.
 
-Runtimes and hardware detectors are named in package metadata and imported only
-when asked for, so that looking at the list costs nothing. Code of other packages is contained:
-it cannot end the program, and what it prints goes to standard error.
+They are named in package metadata and imported only on use, so listing them is cheap. Code of other
+packages is contained: it cannot end the program, and its output goes to standard error.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ _log = logging.getLogger(__name__)
 
 ENGINES = "accelbench.engines"
 HARDWARE = "accelbench.hardware"
-#: The kind of plugin in a group, and the attributes that accelbench uses of each.
+#: The kind of plugin in each group, and the attributes that it must have.
 _KINDS = {ENGINES: "engine", HARDWARE: "hardware"}
 _REQUIRED = {ENGINES: ("info", "probe", "supports", "clock", "open"), HARDWARE: ("detect",)}
 _OWN = "accelbench."
 _LONGEST_MESSAGE = 300
 _warned: set[str] = set()
-#: How folders end that say what a package registers.
+#: Suffixes of folders with the metadata of packages.
 _ABOUT = (".dist-info", ".egg-info")
 
 
@@ -44,18 +43,18 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def registered(group: str) -> dict[str, EntryPoint]:
-    """Entry points of a group by name; a name registered twice is refused."""
-    return dict(_registered(group, _installed()))
+def find_entry_points(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by name; raise if a name is registered twice."""
+    return dict(_read_entry_points(group, _installation_state()))
 
 
-def _installed() -> tuple[tuple[str, int], ...]:
-    """Where packages are installed, and when one was last: their folders change then."""
-    return tuple((path, _changed(path)) for path in sys.path)
+def _installation_state() -> tuple[tuple[str, int], ...]:
+    """Return the folders with packages and when each was changed, as a cache key."""
+    return tuple((path, _changed_at_ns(path)) for path in sys.path)
 
 
-def _changed(path: str) -> int:
-    """When a folder of packages was last changed; others, such as people work in, change often."""
+def _changed_at_ns(path: str) -> int:
+    """Return when a folder of packages was changed; 0 for other folders, which change often."""
     path = path or "."
     try:
         packages = any(name.endswith(_ABOUT) for name in os.listdir(path))  # noqa: PTH208 - quick
@@ -67,8 +66,8 @@ def _changed(path: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _registered(group: str, _: object) -> dict[str, EntryPoint]:
-    """The same, by what is installed: the files of 200 packages are read in 20 ms."""
+def _read_entry_points(group: str, _: object) -> dict[str, EntryPoint]:
+    """Return entry points, cached by installation: reading 200 packages takes 20 ms."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         other = points.get(point.name)
@@ -84,12 +83,14 @@ def _registered(group: str, _: object) -> dict[str, EntryPoint]:
 
 @cache
 def own_runtimes() -> tuple[str, ...]:
-    """This program's own runtimes; others come from other packages, with reasons of their own."""
-    return tuple(n for n, point in registered(ENGINES).items() if point.value.startswith(_OWN))
+    """Return the built-in engines; engines of other packages have reasons of their own."""
+    return tuple(
+        n for n, point in find_entry_points(ENGINES).items() if point.value.startswith(_OWN)
+    )
 
 
 class PluginError(SurroundingsError):
-    """A plugin that fails to import or to construct, or that lacks what its group requires."""
+    """Plugin that fails to import or construct, or that lacks a required attribute."""
 
     def __init__(self, point: EntryPoint, error: BaseException) -> None:
         self.package = point.dist.name if point.dist else point.value.partition(":")[0]
@@ -105,7 +106,7 @@ class PluginError(SurroundingsError):
 
 def load(point: EntryPoint) -> Any:
     """Return the registered object, called if it is a class or a factory; or raise PluginError."""
-    with contained(point):
+    with contain_errors(point):
         made = point.load()
         made = made() if callable(made) else made
         lacks = [name for name in _REQUIRED.get(point.group, ()) if not hasattr(made, name)]
@@ -117,8 +118,8 @@ def load(point: EntryPoint) -> Any:
 
 
 def load_all(group: str) -> Iterator[tuple[str, Any]]:
-    """Yield every registered object by name; one that cannot be used as its PluginError."""
-    for name, point in sorted(registered(group).items()):
+    """Yield every registered object by name, or the PluginError of one that fails."""
+    for name, point in sorted(find_entry_points(group).items()):
         try:
             yield name, load(point)
         except PluginError as error:
@@ -126,11 +127,11 @@ def load_all(group: str) -> Iterator[tuple[str, Any]]:
 
 
 @contextlib.contextmanager
-def contained(point: EntryPoint) -> Iterator[None]:
-    """Raise PluginError for whatever a plugin's code raises, SystemExit included.
+def contain_errors(point: EntryPoint) -> Iterator[None]:
+    """Raise PluginError for every exception of a plugin's code, SystemExit included.
 
-    Standard output becomes standard error meanwhile: it may be one JSON document. A Ctrl-C of the
-    user stays a KeyboardInterrupt. Our own code is trusted with both.
+    Standard output becomes standard error meanwhile, because it may be one JSON document. A Ctrl-C
+    of the user stays a KeyboardInterrupt. Our own code is trusted with both.
     """
     if point.value.startswith(_OWN):
         try:
@@ -138,7 +139,7 @@ def contained(point: EntryPoint) -> Iterator[None]:
         except Exception as error:
             raise PluginError(point, error) from error
         return
-    with _LOCK, _interrupts_noted() as interrupts, _output_as_errors():
+    with _LOCK, _record_interrupts() as interrupts, _redirect_output():
         try:
             yield
         except BaseException as error:
@@ -147,26 +148,26 @@ def contained(point: EntryPoint) -> Iterator[None]:
             raise PluginError(point, error) from error
 
 
-def was_written(text: str) -> bool:
+def has_warned(text: str) -> bool:
     """Return whether `warn_once` has written this line."""
     return text in _warned
 
 
 def warn_once(text: str, error: PluginError | None = None) -> None:
-    """Write one line about a plugin that was not named; several lists meet the same one."""
+    """Log a warning about a plugin once, although several lists meet it."""
     if text not in _warned:
         _warned.add(text)
         _log.warning("%s", text)
         _log.debug("the plugin failed here", exc_info=error)
 
 
-#: Standard output is the whole process's: two threads must not exchange it at the same time.
+#: Standard output belongs to the process: two threads must not replace it at the same time.
 _LOCK = threading.RLock()
 
 
 @contextlib.contextmanager
-def _interrupts_noted() -> Iterator[list[int]]:
-    """Collect the user's interrupts, which a plugin's own KeyboardInterrupt resembles."""
+def _record_interrupts() -> Iterator[list[int]]:
+    """Record the user's interrupts, to distinguish them from a plugin's own KeyboardInterrupt."""
     interrupts: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
@@ -186,12 +187,12 @@ def _interrupts_noted() -> Iterator[list[int]]:
 
 
 @contextlib.contextmanager
-def _output_as_errors() -> Iterator[None]:
+def _redirect_output() -> Iterator[None]:
     try:
         sys.stdout.flush()
         kept = os.dup(1)
         os.dup2(2, 1)
-    except (OSError, ValueError, AttributeError):  # no such streams: nothing can be printed
+    except (OSError, ValueError, AttributeError):  # no streams, so nothing is printed
         with contextlib.redirect_stdout(sys.stderr):
             yield
         return
@@ -205,7 +206,7 @@ def _output_as_errors() -> Iterator[None]:
 
 
 def _flush_c_streams() -> None:
-    """Write out what C code printed: into a pipe or file it waits until the program ends."""
+    """Flush the buffers of C code, which otherwise wait until the program ends."""
     with contextlib.suppress(Exception):
         import ctypes
 

@@ -1,7 +1,7 @@
-"""Precision names: what people type, what is stored, what file names show. Pure.
+"""Names of precisions: as typed, as stored, and in file names.
 
-Quantised weights give other outputs. A result with them counts unasked only if its outputs were
-compared with the reference's, and were near.
+Quantised weights change the outputs. A quantised result counts by default only if its outputs were
+compared with the reference's and were close.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONG = {
     "amp-fp16": "amp_float16", "amp-bf16": "amp_bfloat16",
 }  # fmt: skip
 PRECISIONS = tuple(_LONG)
-#: An output of fewer values has no spread of its own that errors could be compared with.
+#: Fewest values of an output whose own spread can serve as the scale of its errors.
 FEW_VALUES = 16
 _ALIASES = {
     **{name: name for name in _LONG},
@@ -34,14 +34,14 @@ _ALIASES = {
     "amp_fp16": "amp-fp16",
     "amp_bf16": "amp-bf16",
 }
-#: Types that count as a precision. In fp32 nothing may be narrower; wider is no contradiction.
+#: Types of each precision. Types wider than fp32 are allowed in fp32, narrower ones are not.
 _TYPES = {
     "fp32": ("float32", "float64", "complex64", "complex128"),
     "fp16": ("float16",),
     "bf16": ("bfloat16",),
     "int8": ("int8", "uint8"),
 }
-#: What engines call types, by NumPy's names for them.
+#: NumPy's name of a type for the names that engines use.
 _TYPE_ALIASES = {
     "float": "float32", "fp32": "float32", "f32": "float32",
     "double": "float64", "fp64": "float64", "f64": "float64",
@@ -49,14 +49,14 @@ _TYPE_ALIASES = {
     "bf16": "bfloat16",
     "i8": "int8", "s8": "int8", "qint8": "int8", "u8": "uint8", "quint8": "uint8",
 }  # fmt: skip
-#: Share of a model's products that has to be computed in the precision asked for. Attention's own
-#: products stay in float if weights are int8, as torchao leaves them.
-COMPUTED_AS_ASKED = 0.5
+#: Least share of a model's products that must be computed in the requested precision. torchao keeps
+#: attention's own products in float if weights are int8.
+MIN_REQUESTED_SHARE = 0.5
 _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1, "amp-fp16": 4, "amp-bf16": 4}
 
 
 def parse_precision(text: str) -> str:
-    """Return the stored name for what a person typed."""
+    """Return the stored name of a precision as people type it."""
     name = _ALIASES.get(text.strip().lower())
     if name is None:
         raise UsageError(
@@ -66,17 +66,17 @@ def parse_precision(text: str) -> str:
     return name
 
 
-def meaning(text: str) -> str:
-    """What is the same of all spellings of one precision: our name, else its letters."""
+def normalise_precision(text: str) -> str:
+    """Return one name for all spellings of a precision: the stored name, else in lower case."""
     word = text.strip().lower()
     return _ALIASES.get(word, word)
 
 
 def spellings(text: str) -> tuple[str, ...]:
-    """Every spelling of a precision that stored results may have, the word as it was typed last.
+    """Return every spelling of a precision in stored results, the typed word last.
 
-    Imports keep their source's word, which may be one that people type for one of ours: float is
-    theirs as it stands, and fp32 here.
+    Imports keep the word of their source, which may be one that people type for ours: "float" is
+    stored by them as it is, and by us as fp32.
     """
     word = text.strip()
     ours = _ALIASES.get(word.lower())
@@ -86,23 +86,23 @@ def spellings(text: str) -> tuple[str, ...]:
 
 
 def long_name(precision: str) -> str:
-    """The spelling of document 004's `dtype` and of file names."""
+    """Return the name in file names and in the `dtype` of document 004's files."""
     return _LONG[precision]
 
 
 def bytes_per_weight(precision: str) -> int:
-    """Storage of one weight; autocast keeps fp32 weights."""
+    """Return the bytes of a stored weight; autocast keeps fp32 weights."""
     return _BYTES[precision]
 
 
 def is_type_of(precision: str, name: str) -> bool:
-    """Return whether an engine's name of a type is a type of a precision; autocast's is narrow."""
+    """Return whether an engine's type name belongs to a precision; autocast's type is narrow."""
     word = name.lower().removeprefix("torch.")
-    return _TYPE_ALIASES.get(word, word) in _TYPES[narrowed(precision) or "fp32"]
+    return _TYPE_ALIASES.get(word, word) in _TYPES[narrow_type(precision) or "fp32"]
 
 
 def weight_types(weights: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """Return for an evidence the names of weights' types, and each one's share of the values."""
+    """Return evidence of weights' types: their names, and each type's share of the values."""
     counted: Counter[str] = Counter()
     for name, count in weights:
         counted[name.removeprefix("torch.")] += count
@@ -111,47 +111,46 @@ def weight_types(weights: Iterable[tuple[str, int]]) -> dict[str, Any]:
     return {"weight_dtypes": sorted(counted), "weight_shares": shares}
 
 
-def narrowed(precision: str) -> str | None:
-    """What a precision rounds to, autocast like the type it narrows to; None: no less than fp32."""
+def narrow_type(precision: str) -> str | None:
+    """Return the type that a precision or autocast rounds to; None for fp32."""
     narrow = precision.removeprefix("amp-")
     return None if narrow == "fp32" else narrow
 
 
-#: The most that quantised outputs may be off, of what another input would change in them: what
-#: verification allows fp16 at most (docs/measuring.md).
-MOST_ERROR = 0.1
-#: int8, w8a16, "int8(w8/a8)", uint8, fp8, nf4, e4m3: what has fewer digits than a half float, or
-#: integers in its place.
+#: Largest error of quantised outputs, as a share of the change that another input causes. It is the
+#: largest tolerance of verification for fp16 (docs/measuring.md).
+MAX_ERROR = 0.1
+#: int8, w8a16, "int8(w8/a8)", uint8, fp8, nf4, e4m3: types narrower than a half float, or integers.
 _QUANTISED = re.compile(
     r"int\d|w\d+a\d+|\bw\d\b|(?:fp|float|nf)[468](?!\d)|\d-?bit|e[45]m[23]|\bq\d", re.IGNORECASE
 )
-#: Floats of 16 bits and more, by whoever's name: amp-fp16, bfloat16, "default(fp16/fp32)", float.
+#: Floats of 16 bits and more in any spelling: amp-fp16, bfloat16, "default(fp16/fp32)", float.
 _FLOAT = re.compile(
     r"(?<![a-z])(?:(?:fp|float|bfloat|bf|tf|f)(?:16|19|32|64)|float|half|single|double)(?![a-z\d])",
     re.IGNORECASE,
 )
-#: How a reason ends that verifying may remove.
+#: End of a reason that verification may remove.
 UNVERIFIED = "its error was not verified"
-#: Of a result that outputs are compared with: by definition it does not differ from itself.
+#: Verification of the result that serves as the reference: its error is zero by definition.
 _REFERENCE = "reference"
 
 
-def says_quantised(name: str) -> bool:
-    """Whether a name is one of a quantised precision, and not of one that nobody knows."""
+def has_quantised_name(name: str) -> bool:
+    """Return whether a name is that of a quantised precision, rather than unknown."""
     return bool(_QUANTISED.search(name))
 
 
 def is_quantised(precision: str | None) -> bool:
-    """Whether a precision, by whoever's name, has weights that are no floats of 16 bits or more.
+    """Return whether a precision's weights may be other than floats of 16 bits or more.
 
-    A name that says neither (awq, gguf, ternary) may be of any digits, and no name says nothing.
+    Unknown names (awq, gguf, ternary) and a missing name count as quantised.
     """
     name = precision or ""
-    return says_quantised(name) or not _FLOAT.search(name)
+    return has_quantised_name(name) or not _FLOAT.search(name)
 
 
 def error_of(row: Row) -> float | None:
-    """How far its outputs are from the reference's; None where nobody compared them."""
+    """Return the error of the outputs; None if they were not compared."""
     if row.get("verification") == _REFERENCE:
         return 0.0
     error = number(row, "verification_error")
@@ -159,32 +158,32 @@ def error_of(row: Row) -> float | None:
 
 
 def is_exact(row: Row) -> bool:
-    """Whether a figure counts where no precision was named."""
+    """Return whether a result counts if no precision was requested."""
     if not is_quantised(text(row, "precision")):
         return True
     error = error_of(row)
-    return error is not None and error <= MOST_ERROR
+    return error is not None and error <= MAX_ERROR
 
 
 def why_inexact(row: Row) -> str:
-    """In words, why it does not."""
+    """Return why a result does not count if no precision was requested."""
     error = error_of(row)
     known = UNVERIFIED if error is None else f"its error is {error:.2g}"
     if not row.get("precision"):
         return "its precision is not recorded"
-    return f"unasked, {row.get('precision')} may be off by at most {MOST_ERROR:g}, and {known}"
+    return f"by default, {row.get('precision')} may have an error of {MAX_ERROR:g}, and {known}"
 
 
-def not_exact(launches: Sequence[Row]) -> str:
-    """In few words, what keeps a figure of some launches from counting unasked; "" where nothing.
+def summarise_inexact(launches: Sequence[Row]) -> str:
+    """Return briefly why launches do not count by default; "" if they do.
 
-    Of several launches the one that is furthest off speaks, as for whoever chooses by them.
+    The launch with the largest error decides.
     """
-    unlike = [row for row in launches if is_quantised(text(row, "precision"))]
-    if not unlike:
+    quantised = [row for row in launches if is_quantised(text(row, "precision"))]
+    if not quantised:
         return ""
-    known = [error for row in unlike if (error := error_of(row)) is not None]
-    if known:
-        return "" if max(known) <= MOST_ERROR else f"error {max(known):.2g}"
-    named = any(row.get("precision") for row in unlike)
-    return "outputs not verified" if named else "precision not recorded"
+    errors = [error for row in quantised if (error := error_of(row)) is not None]
+    if errors:
+        return "" if max(errors) <= MAX_ERROR else f"error {max(errors):.2g}"
+    has_precision = any(row.get("precision") for row in quantised)
+    return "outputs not verified" if has_precision else "precision not recorded"

@@ -1,12 +1,13 @@
-"""The one place that starts processes: none of them outlives the process that started it.
+"""Start of processes, so that no process outlives the one that started it.
 
-The kernel of Linux ends our own Python processes; others learn it from a pipe that nothing is
-written to (`core/child_launcher.py`). The kernel counts the *thread* that started a process as its
-parent: start what is to last from a thread that lasts.
+The Linux kernel ends our own Python processes; others notice a pipe that closes
+(`core/child_launcher.py`). The kernel regards the *thread* that started a process as its parent:
+start lasting processes from a lasting thread.
 
 Libraries may leave a freed signal stack behind. Python handles signals on the thread's alternate
-stack; OpenVINO's CPU plugin installs its own and, of two engines that end in the order in which
-they began, restores what the first had freed: the next handled signal is a SIGSEGV.
+stack. OpenVINO's CPU plugin installs its own, and of two engines that end in the order in which
+they began, the second restores the stack that the first has freed: the next handled signal is a
+SIGSEGV.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 
-#: Whether the kernel says when a parent dies; without, a pipe does.
+#: Whether the kernel signals a parent's death; otherwise a pipe does.
 BY_KERNEL = sys.platform == "linux"
-#: How long a killed process may take to be gone before it is left to the kernel.
-#: One that hangs inside a driver cannot be killed, and must not hang us as well.
+#: Longest wait for a killed process. One that hangs inside a driver cannot be killed, and must not
+#: block this process too.
 _GRACE_SECONDS = 1.0
-#: How often somebody hears what a process says, and how much of it.
-_HEARD_SECONDS, _TAIL_BYTES = 0.25, 4096
-#: How long a process may take before whoever waits for it is informed.
+#: Interval between reads of a process's output, and the bytes that are read.
+_POLL_SECONDS, _TAIL_BYTES = 0.25, 4096
+#: Wait for a process before `on_wait` is called.
 _SILENT_SECONDS = 3.0
 #: -P: a file of the user's in the current directory must not stand in for a module.
 _PYTHON = (sys.executable, "-P")
 
-#: A shell's program that waits for the end of its input, then removes the folder $0. Processes that
-#: die as well may write there for a moment, so it looks again.
+#: Shell program that waits for the end of its input and then removes the folder $0. Other dying
+#: processes may still write there for a moment, so it repeats.
 _REMOVE = 'read -r _; for _ in 1 2 3 4 5 6; do rm -rf -- "$0"; sleep 1; [ -e "$0" ] || exit; done'
 
 Process = subprocess.Popen[bytes]
@@ -59,7 +60,7 @@ PIPE = subprocess.PIPE
 
 @dataclass(frozen=True)
 class ProcessEnd:
-    """A process that has ended."""
+    """Result of a process that has ended."""
 
     returncode: int
     stdout: str
@@ -67,13 +68,13 @@ class ProcessEnd:
 
     @property
     def last_line(self) -> str:
-        """The last thing that it said, empty where it said nothing."""
+        """Last line of its errors or output; empty if there is none."""
         output = self.stderr.strip() or self.stdout.strip()
         return output.splitlines()[-1] if output else ""
 
 
 def describe_end(status: int | None) -> str:
-    """An exit status in words."""
+    """Return a text for an exit status."""
     if status is None:
         return "its template ended too, so how is not known"
     if status >= 0:
@@ -92,16 +93,16 @@ def start(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Process:
-    """Start a program that is not ours, in a process group of its own.
+    """Start another program in a process group of its own.
 
-    What is returned is a small process beside it, which ends as the program ends; the program is
-    its child. Whatever the program starts dies with it where this process dies. Raises OSError if
-    there is no such program, or none that may be run.
+    The result is a small launcher process that ends when the program, its child, ends. The program
+    and its descendants die when this process dies. Raises OSError if the program does not exist or
+    cannot be executed.
     """
     path = shutil.which(program[0])
     if path is None:
         raise FileNotFoundError(f"there is no program {program[0]}")
-    # Isolated and without site: nothing of the user's is read before the program runs.
+    # Isolated and without site: no file of the user is read before the program runs.
     beside = [sys.executable, "-I", "-S", child_launcher.__file__, child_launcher.WATCHED, "family"]
     return subprocess.Popen(
         [*beside, path, *program[1:]],
@@ -123,23 +124,23 @@ def start_python(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     interpreter: Sequence[str] = (),
-    alone: bool = False,
-    ordered: bool = False,
+    is_indirect: bool = False,
+    takes_orders: bool = False,
 ) -> Process:
-    """Start a Python module as a process of its own, with nothing beside it.
+    """Start a Python module as a process, without a launcher.
 
-    `interpreter` is another environment's Python, which has this module as well. `alone`: that is a
-    command that starts one in a process of its own, or in a container. `ordered`: its standard
-    input is a pipe, by which it is told what to do. It has to end by itself where that pipe does:
-    only the kernel of Linux would end it otherwise.
+    `interpreter` is the Python of another environment that has this module. `is_indirect` means
+    that it is a command that starts Python in another process or a container. `takes_orders`
+    connects standard input to a pipe for orders; the module must end itself when the pipe closes,
+    because only the Linux kernel would end it otherwise.
     """
     parent: str = child_launcher.WATCHED
-    stdin: int = subprocess.PIPE if ordered else _lifeline()
-    if BY_KERNEL and not alone:
-        parent, stdin = str(os.getpid()), stdin if ordered else subprocess.DEVNULL
-    elif ordered:
+    stdin: int = subprocess.PIPE if takes_orders else _lifeline()
+    if BY_KERNEL and not is_indirect:
+        parent, stdin = str(os.getpid()), stdin if takes_orders else subprocess.DEVNULL
+    elif takes_orders:
         parent = child_launcher.ORDERED
-    # Our file is not there in a container, and another environment has its own.
+    # A container lacks our file, and another environment has its own.
     python = (
         [*interpreter, "-P", "-m", child_launcher.__name__]
         if interpreter
@@ -163,25 +164,25 @@ def run(
     folder: Path | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> ProcessEnd:
-    """Run a program that is not ours to its end; call `on_wait` once if that takes 3 seconds.
+    """Run another program to its end; call `on_wait` once if that takes 3 seconds.
 
-    After `timeout` it and what it has started are killed, and TimeoutExpired is raised.
+    After `timeout` the program and its descendants are killed, and TimeoutExpired is raised.
     """
     pipe = subprocess.PIPE
     process = start(program, pipe, pipe, environment=environment, folder=folder)
-    return _to_its_end(process, timeout, on_wait)
+    return _wait_for_end(process, timeout, on_wait)
 
 
-def run_heard(program: Sequence[str], hear: Callable[[str], None]) -> int:
-    """Run a program that is not ours to its end, `hear` its lines at once, return its exit code."""
+def run_with_lines(program: Sequence[str], on_line: Callable[[str], None]) -> int:
+    """Run another program to its end, call `on_line` for each line, and return its exit code."""
     process = start(program, subprocess.PIPE, subprocess.STDOUT)
     assert process.stdout is not None
     try:
         for line in process.stdout:
-            hear(line.decode(errors="replace").rstrip())
+            on_line(line.decode(errors="replace").rstrip())
         return process.wait()
     except BaseException:  # Ctrl-C does not reach another session
-        kill_family(process)
+        kill_group(process)
         raise
 
 
@@ -190,46 +191,46 @@ def run_python(
     arguments: Sequence[str],
     timeout: float,
     *,
-    hear: Callable[[str], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ProcessEnd:
     """Run a Python module to its end; raise TimeoutExpired as `run` does.
 
-    What it has started and left running is killed: it may hold the output open for as long as it
-    likes, as a service does that code of an owner's starts when it is imported. `hear` is told now
-    and then the last line of its standard error; what that raises ends the process.
+    Processes that it leaves running are killed: a service that a user's code starts on import may
+    hold the output open indefinitely. `on_line` regularly receives the last line of its standard
+    error; an exception from `on_line` ends the process.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         program = [*_PYTHON, "-m", module, *arguments]
         process = start(program, out, errors, environment=environment, folder=folder)
         try:
-            if hear is None:
+            if on_line is None:
                 process.wait(timeout)
             else:
-                _wait_hearing(process, timeout, lambda: hear(_last_line(errors)))
+                _wait_polling(process, timeout, lambda: on_line(_last_line(errors)))
         finally:
-            with contextlib.suppress(PermissionError):  # of a group that has just ended
-                kill_family(process)
-        output, words = (_written(file) for file in (out, errors))
+            with contextlib.suppress(PermissionError):  # the group has just ended
+                kill_group(process)
+        output, words = (_read_all(file) for file in (out, errors))
     return ProcessEnd(process.returncode, output, words)
 
 
-def _wait_hearing(process: Process, timeout: float, hear: Callable[[], None]) -> None:
+def _wait_polling(process: Process, timeout: float, poll: Callable[[], None]) -> None:
     ends = time.monotonic() + timeout
     while True:
-        hear()
+        poll()
         left = ends - time.monotonic()
         try:
-            process.wait(min(_HEARD_SECONDS, max(left, 0.0)))
+            process.wait(min(_POLL_SECONDS, max(left, 0.0)))
             return
         except subprocess.TimeoutExpired:
-            if left <= _HEARD_SECONDS:
+            if left <= _POLL_SECONDS:
                 raise
 
 
 def _last_line(file: IO[bytes]) -> str:
-    """Of what was written so far, without moving the place where more is written."""
+    """Return the last line so far, without moving the position where more is written."""
     if not hasattr(os, "pread"):
         return ""
     size = os.fstat(file.fileno()).st_size
@@ -238,29 +239,29 @@ def _last_line(file: IO[bytes]) -> str:
     return lines[-1] if lines else ""
 
 
-def _written(file: IO[bytes]) -> str:
+def _read_all(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode(errors="replace")
 
 
 def fork() -> int:
-    """As os.fork, with a child that dies with this process."""
+    """Call os.fork; the child dies with this process."""
     parent = os.getpid()
-    watched = None if BY_KERNEL else _lifeline()
+    lifeline = None if BY_KERNEL else _lifeline()
     pid = os.fork()
     if pid == 0:
-        if watched is None:
+        if lifeline is None:
             child_launcher.die_with_parent(parent)
         else:
-            child_launcher.die_with_pipe(watched)
+            child_launcher.die_with_pipe(lifeline)
     return pid
 
 
 def remove_if_killed(folder: Path) -> Process | None:
     """Start a process that removes a folder when this process dies; None if there is no shell.
 
-    It alone outlives this process, by a second. It has a session of its own, so that
-    a kill of the whole process group spares it. End it once the folder is gone.
+    It outlives this process by a second. It has its own session, so that a kill of the process
+    group spares it. End it once the folder is gone.
     """
     shell = shutil.which("sh", path=os.defpath) if os.name == "posix" else None
     if shell is None:
@@ -279,15 +280,15 @@ def remove_if_killed(folder: Path) -> Process | None:
         return None
 
 
-def pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that share out work of ours."""
+def create_pool(workers: int) -> ProcessPoolExecutor:
+    """Return a pool of worker processes that die with this process."""
     from concurrent.futures import ProcessPoolExecutor
 
     return ProcessPoolExecutor(workers, initializer=_join_pool, initargs=(os.getpid(), BY_KERNEL))
 
 
 def out_of_memory_kills() -> int | None:
-    """How many processes the kernel has killed for memory since boot; None where unknown."""
+    """Return how many processes the kernel killed for memory since boot; None if unknown."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:
@@ -299,8 +300,8 @@ def out_of_memory_kills() -> int | None:
     return None
 
 
-def kill_family(process: Process) -> None:
-    """Kill a process that leads its group, with that group, and wait for it only briefly."""
+def kill_group(process: Process) -> None:
+    """Kill a process that leads its group, with the group, and wait for it briefly."""
     with contextlib.suppress(ProcessLookupError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -310,7 +311,9 @@ def kill_family(process: Process) -> None:
         process.communicate(timeout=_GRACE_SECONDS)
 
 
-def _to_its_end(process: Process, timeout: float, on_wait: Callable[[], None] | None) -> ProcessEnd:
+def _wait_for_end(
+    process: Process, timeout: float, on_wait: Callable[[], None] | None
+) -> ProcessEnd:
     try:
         silent = timeout if on_wait is None else min(timeout, _SILENT_SECONDS)
         try:
@@ -321,34 +324,34 @@ def _to_its_end(process: Process, timeout: float, on_wait: Callable[[], None] | 
             on_wait()
             output, errors = process.communicate(timeout=timeout - silent)
     except BaseException:  # Ctrl-C does not reach another session
-        kill_family(process)
+        kill_group(process)
         raise
     return ProcessEnd(
         process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
     )
 
 
-#: The end of the pipe that this process holds, and nobody else.
-_held: list[int] = []
+#: The end of the lifeline pipe that only this process holds.
+_held_ends: list[int] = []
 
 
 @cache
 def _lifeline() -> int:
-    """The other end of that pipe, to be watched by whoever is to die with this process."""
+    """Return the other end of that pipe, for processes that must die with this process."""
     watched, held = os.pipe()
-    _held.append(held)
+    _held_ends.append(held)
     return watched
 
 
-def _let_go() -> None:
-    """A fork that went on holding it would stand in for this process after its death."""
-    while _held:
-        os.close(_held.pop())
+def _close_held_ends() -> None:
+    """Close the held end in a fork, which would otherwise keep the pipe open after our death."""
+    while _held_ends:
+        os.close(_held_ends.pop())
     _lifeline.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+    os.register_at_fork(after_in_child=_close_held_ends)
 
 
 def _join_pool(parent: int, by_kernel: bool) -> None:
@@ -366,25 +369,25 @@ def _join_pool(parent: int, by_kernel: bool) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-#: Before each answer: whatever else is printed there is not mistaken for one.
+#: Precedes each answer, to distinguish it from other output.
 _MARK = "accelbench-answer: "
 
 
-#: Seconds that a process may take, if the user set a limit.
+#: Time limit of a process in seconds, if the user set one.
 _limit: ContextVar[float | None] = ContextVar("limit", default=None)
 
 
 class NoAnswerError(Exception):
-    """A process that ended without an answer; its text is a sentence."""
+    """Process that ended without an answer; the text is a sentence."""
 
     def __init__(self, sentence: str, advice: str = "") -> None:
         super().__init__(sentence)
-        self.advice = advice  # what to do if it took too long; else empty
+        self.advice = advice  # if it took too long; else empty
 
 
 @contextmanager
-def limited_to(seconds: float | None) -> Iterator[None]:
-    """Give every process that is asked so many seconds; None leaves it to whoever asks."""
+def limit_seconds(seconds: float | None) -> Iterator[None]:
+    """Limit every requested process to a number of seconds; None keeps the caller's limit."""
     token = _limit.set(seconds)
     try:
         yield
@@ -392,61 +395,60 @@ def limited_to(seconds: float | None) -> Iterator[None]:
         _limit.reset(token)
 
 
-def tell(answer: Any) -> None:
-    """Say something to whoever asked, in the process that was asked."""
+def send_answer(answer: Any) -> None:
+    """Send an answer from a requested process to the process that requested it."""
     sys.stdout.write(f"\n{_MARK}{json.dumps(answer)}\n")
     sys.stdout.flush()
 
 
-def answers_of(
+def request_answers(
     module: str,
     arguments: Sequence[str],
-    patience: float,
-    doing: str,
+    timeout: float,
+    activity: str,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> list[Any]:
-    """Return what a module tells, in its order: one answer or more, or raise NoAnswerError.
+    """Return the answers of a module in order, at least one; raise NoAnswerError without any.
 
-    `patience` is the seconds that it may take, if `limited_to` gives it no others; `doing` is what
-    it does, as a sentence about it begins: "Looking at it".
+    `timeout` is the limit in seconds unless `limit_seconds` sets another. `activity` begins a
+    sentence about it: "Inspecting it".
     """
     limit = _limit.get()
-    patience = patience if limit is None else limit
+    timeout = timeout if limit is None else limit
     try:
         done = run_python(
-            module, arguments, timeout=patience, environment=environment, folder=folder
+            module, arguments, timeout=timeout, environment=environment, folder=folder
         )
     except TimeoutExpired as error:
         raise NoAnswerError(
-            f"{doing} took more than {patience:g} s, and was given up.",
-            "--timeout gives it longer."
+            f"{activity} took more than {timeout:g} s and was stopped.",
+            "Set a longer --timeout."
             if limit is not None
-            else f"It has to be done within {patience:g} s; accelbench run --timeout gives it"
-            " longer.",
+            else f"The limit is {timeout:g} s; accelbench run --timeout sets a longer one.",
         ) from error
     lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if not lines:
-        words = f"; it said: {done.last_line.rstrip('.')}" if done.last_line else ""
+        words = f"; its last output: {done.last_line.rstrip('.')}" if done.last_line else ""
         end = describe_end(done.returncode)
-        raise NoAnswerError(f"{doing} failed: its process ended ({end}){words}.")
+        raise NoAnswerError(f"{activity} failed: its process ended ({end}){words}.")
     try:
         answers = [loads(line.removeprefix(_MARK)) for line in lines]
-    except JsonError as error:  # of what it looked at, which can print anything
-        raise NoAnswerError(f"{doing} gave an answer that is none.") from error
+    except JsonError as error:  # inspected code can print anything
+        raise NoAnswerError(f"{activity} gave an invalid answer.") from error
     if not all(isinstance(answer, (dict, list)) for answer in answers):
-        raise NoAnswerError(f"{doing} gave an answer that is none.")
+        raise NoAnswerError(f"{activity} gave an invalid answer.")
     return answers
 
 
 class SignalStack(ctypes.Structure):
-    """stack_t, as Linux has it."""
+    """The structure stack_t of Linux."""
 
     _fields_ = (("place", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
 
 
-def signal_stack() -> SignalStack | None:
-    """Where this thread handles signals; None where nobody can be asked."""
+def get_signal_stack() -> SignalStack | None:
+    """Return the signal stack of this thread; None if the system has no such call."""
     if sys.platform != "linux":
         return None
     stack = SignalStack()
@@ -454,17 +456,17 @@ def signal_stack() -> SignalStack | None:
     return None if failed else stack
 
 
-def put_back(stack: SignalStack | None) -> None:
-    """Let this thread handle signals there again."""
+def restore_signal_stack(stack: SignalStack | None) -> None:
+    """Set the signal stack of this thread."""
     if stack is not None:
         ctypes.CDLL(None).sigaltstack(ctypes.byref(stack), None)
 
 
 @contextmanager
-def signal_stack_kept() -> Iterator[None]:
-    """What is done in it leaves this thread's stack for signals as it was."""
-    before = signal_stack()
+def keep_signal_stack() -> Iterator[None]:
+    """Restore this thread's signal stack on exit."""
+    before = get_signal_stack()
     try:
         yield
     finally:
-        put_back(before)
+        restore_signal_stack(before)

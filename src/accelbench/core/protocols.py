@@ -1,4 +1,4 @@
-"""What the rooms promise each other: devices, runtimes, sessions, blocks, evidence."""
+"""Protocols between the packages: devices, engines, sessions, blocks and evidence."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ API_VERSION = 1
 
 @dataclass(frozen=True)
 class Device:
-    """One place where work can run, found present."""
+    """Device that was found present."""
 
     hardware: str
-    name: str  # as people know it: "AMD EPYC 9355", "NVIDIA H200"
+    name: str  # display name: "AMD EPYC 9355", "NVIDIA H200"
     ordinal: int = 0
     vendor: str = ""
     memory_bytes: int | None = None
-    count: int = 1  # of cores for a CPU, of units otherwise: part of what makes it fast
+    count: int = 1  # of cores for a CPU, of units otherwise
     power_limit_watts: float | None = None
     driver: str = ""
-    emulated: bool = False  # software standing in for the device: never compared by time
+    emulated: bool = False  # software simulates the device: its times are never compared
     details: Mapping[str, Any] = field(default_factory=dict)  # shown to people, never hashed
-    unit: str = ""  # which kind of unit, where a platform has several: OpenVINO's cpu, gpu, npu
+    unit: str = ""  # kind of unit if a platform has several: OpenVINO's cpu, gpu, npu
 
     @cached_property
     def fingerprint(self) -> str:
-        """Stable from day to day: model, count, memory, power limit."""
+        """Hash of stable properties: model, count, memory and power limit."""
         memory = None if self.memory_bytes is None else installed_gib(self.memory_bytes)
         return digest(
             {
@@ -61,7 +61,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Absent:
-    """A platform that is not here: why, and what would bring it."""
+    """Platform that is not present, with the reason and the remedy."""
 
     hardware: str
     reason: str
@@ -69,16 +69,16 @@ class Absent:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: What is here: of each platform its devices, or why there is none.
+#: The devices of each platform, or the reason why there are none.
 Inventory = Mapping[str, Sequence[Device | Absent]]
 
 
 def installed_gib(visible_bytes: float) -> int:
-    """The size that was probably bought, from what the system shows of it.
+    """Return the installed memory that the visible memory suggests.
 
-    What kernels and firmware keep for themselves varies from boot to boot, so
-    the size is rounded up, in steps of a sixteenth and at least 1 GiB: 23.5 GiB
-    of a 24 GiB machine must not become 23 because a kernel took 50 MiB more.
+    The memory that kernels and firmware reserve varies from boot to boot, so the size is rounded up
+    in steps of a sixteenth and at least 1 GiB. A 24 GiB machine that shows 23.5 GiB must not become
+    23 because a kernel took 50 MiB more.
     """
     gib = visible_bytes / 2**30
     step = max(1, (1 << (max(int(gib), 1).bit_length() - 1)) // 16)
@@ -86,20 +86,23 @@ def installed_gib(visible_bytes: float) -> int:
 
 
 class Detector(Protocol):
-    """Finds one platform. One vendor a file; a plugin's looks the same.
+    """Detector of one platform, in a file of its own or a plugin.
 
-    It may have a `colour`, "#rrggbb": the one that its marks have in every chart.
+    It may have a `colour`, "#rrggbb", for its marks in charts.
     """
 
     hardware: str
 
     def detect(self) -> list[Device | Absent]:
-        """Every device present, or exactly one Absent. Never raises, never imports an engine."""
+        """Return every device present, or exactly one Absent.
+
+        It never raises and never imports an engine.
+        """
 
 
 @dataclass(frozen=True)
 class Support:
-    """Whether a runtime can run a case; where not, why and what to do instead."""
+    """Whether an engine can run a case; if not, the reason and the advice."""
 
     ok: bool
     reason: str = ""  # a short stable token
@@ -110,16 +113,16 @@ class Support:
 SUPPORTED = Support(ok=True)
 
 
-#: Of a step's time, what may pass on the host: shapes and gathers that a device's engine leaves
-#: there on purpose. More is another device's time.
-ELSEWHERE_ALLOWED = 0.1
+#: Largest share of a step's time on other devices: engines leave shapes and gathers on the host on
+#: purpose.
+MAX_SHARE_ELSEWHERE = 0.1
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Proof of where the work ran and in which types, read back from the engine after it ran.
+    """Proof of the devices and types of the work, read from the engine after it ran.
 
-    What `details` reports of types is described in run/verify/precision_proof.py.
+    The types in `details` are described in run/verify/precision_proof.py.
     """
 
     devices: tuple[str, ...]  # as the engine names them: "cpu", "cuda:0"
@@ -127,37 +130,39 @@ class Evidence:
     engine: str = ""  # "torch 2.13.0"
     emulated: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)  # providers, partitions, kernels …
-    shares: Mapping[str, float] = field(default_factory=dict)  # of the time, by device, if told
+    shares: Mapping[str, float] = field(default_factory=dict)  # of the time by device, if known
 
     @property
-    def elsewhere(self) -> Mapping[str, float | None]:
-        """Devices that were not asked for and took part; with their share, where it is told."""
+    def other_devices(self) -> Mapping[str, float | None]:
+        """Devices that took part without being requested, with their share if it is known."""
         requested_kind, _, ordinal = self.requested.partition(":")
         others = {}
         for device in self.devices if requested_kind else ():
             kind, _, number = device.partition(":")
-            # An engine that names no ordinal has said nothing about it.
+            # A name without an ordinal matches every ordinal.
             if kind != requested_kind or (ordinal and number and ordinal != number):
                 others[device] = self.shares.get(device)
         return others
 
     @property
     def fell_back(self) -> bool:
-        """True where work ran somewhere else than asked: any, or more than the share allowed."""
-        shares = self.elsewhere.values()
-        return any(part is None for part in shares) or sum(filter(None, shares)) > ELSEWHERE_ALLOWED
+        """Whether work ran on other devices, beyond the allowed share."""
+        shares = self.other_devices.values()
+        return (
+            any(part is None for part in shares) or sum(filter(None, shares)) > MAX_SHARE_ELSEWHERE
+        )
 
 
 @dataclass(frozen=True)
 class Block:
-    """n samples, measured where they happened.
+    """Samples of n steps, measured in the process that ran them.
 
-    `phase_ns` has a list per phase: one entry a step for EACH, PHASES and DEVICE;
-    one entry for the whole block for WHOLE. `token_ns` has, for a PHASES block of
-    a model that generates, a list a request: when each token was there, counted
-    from the request's start. `losses` has a training step's loss each. `compilations` counts
-    compilations that happened during the block, `compile_ns` the time they took of it,
-    for engines that compile at the first call: more than none was no steady state.
+    `phase_ns` has a list per phase: one entry per step for EACH, PHASES and DEVICE, and one entry
+    for the whole block for WHOLE. `token_ns` has a list per request for a PHASES block of a model
+    that generates: the time of each token since the start of the request. `losses` has each
+    training step's loss. `compilations` counts compilations during the block, and `compile_ns` is
+    their time, for engines that compile at the first call: a block with compilations is not a
+    steady state.
     """
 
     steps: int
@@ -174,9 +179,9 @@ _stop_after: ContextVar[int | None] = ContextVar("_stop_after", default=None)
 
 @contextmanager
 def stopping_after(steps: int) -> Iterator[None]:
-    """End blocks early, after so many steps: which step of a block is the last is not announced.
+    """End blocks early, after a number of steps that the session does not know in advance.
 
-    The outputs of that step are kept, so a check can look at any step of a block.
+    The outputs of that step are kept, so a check can examine any step of a block.
     """
     before = _stop_after.set(steps)
     try:
@@ -186,24 +191,24 @@ def stopping_after(steps: int) -> Iterator[None]:
 
 
 def most_steps(n: int) -> int:
-    """Return how many steps a block of n runs: n, or fewer within `stopping_after`."""
+    """Return the number of steps of a block of n: n, or fewer within `stopping_after`."""
     return min(n, _stop_after.get() or n)
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a runtime needs to open a session."""
+    """Input of an engine that opens a session."""
 
     case: Case
     device: Device
     settings: JobSettings = field(default_factory=JobSettings)
-    artefact: str | None = None  # the folder of what the runtime wants opened
-    spill: str | None = None  # a folder for weights that memory does not hold; nothing is timed
+    artefact: str | None = None  # folder of the exported model that the engine opens
+    spill: str | None = None  # folder for weights that exceed memory; nothing is timed
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Settings off the job itself, where runtimes of other packages have read them."""
+            """Return a setting, for engines of other packages that read settings from the job."""
             if name in JobSettings.names():
                 return getattr(self.settings, name)
             raise AttributeError(f"a job has no {name}")
@@ -211,75 +216,75 @@ class Job:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The allocator's counters of a device that has them."""
+    """Counters of a device's memory allocator."""
 
-    peak_bytes: int | None  # None where the allocator keeps no peak
+    peak_bytes: int | None  # None if the allocator keeps no peak
     current_bytes: int
     reserved_bytes: int | None = None
     source: str = ""
 
 
 class Session(Protocol):
-    """A model opened on a device, ready to be stepped."""
+    """Model opened on a device, ready to run steps."""
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """("step",), ("prefill", "decode"), …: of what was prepared last."""
+        """Phases of the inputs prepared last: ("step",), ("prefill", "decode")."""
 
     @property
     def device_timed(self) -> bool:
-        """Whether sample() takes Timing.DEVICE."""
+        """Whether `sample` accepts Timing.DEVICE."""
 
     @property
     def timings(self) -> Mapping[str, int]:
-        """Nanoseconds of build, load and so on, as far as they have happened."""
+        """Nanoseconds of build, load and other phases that have happened."""
 
     @property
     def weights_digest(self) -> str:
-        """A digest of the weights, so that two results can be told to have had the same."""
+        """Digest of the weights, to compare the weights of results."""
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
-        """Seeded inputs for a case's shapes, on the device. Not timed as part of a step.
+        """Return seeded inputs for a case's shapes, on the device, outside the timed step.
 
-        A training session starts anew from its initial weights. `seed` draws other
-        inputs than the job's own.
+        A training session restarts from its initial weights. `seed` replaces the job's seed for the
+        inputs.
         """
 
     def compile(self, inputs: Any) -> int | None:
-        """Compile for these inputs; nanoseconds.
+        """Compile for these inputs and return the nanoseconds.
 
-        None where nothing is compiled, or where the engine compiles at the first
-        call: then that call's block says how long it took.
+        It returns None if nothing is compiled, or if the engine compiles at the first call: then
+        the block of that call has the time.
         """
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
-        """n samples, measured here."""
+        """Return a block of n steps, timed in this process."""
 
     def inspect(self, inputs: Any) -> None:
-        """One step whose outputs are looked at where they lie, for the evidence.
+        """Run one step and examine its outputs on the device, for the evidence.
 
         It runs in the memory pass, so it must not copy them.
         """
 
     def outputs(self, inputs: Any) -> Mapping[str, Any]:
-        """One run's named outputs as NumPy arrays."""
+        """Return one run's named outputs as NumPy arrays."""
 
     def reset_memory(self) -> None:
-        """Restart the device's peak counters."""
+        """Reset the device's peak counters."""
 
     def device_memory(self) -> DeviceMemory | None:
-        """The device allocator's counters, None where there are none."""
+        """Return the device allocator's counters; None if it has none."""
 
     def evidence(self) -> Evidence:
-        """Where the work ran, read back from what `inspect` or `outputs` saw last."""
+        """Return the devices of the work that `inspect` or `outputs` saw last."""
 
     def close(self) -> None:
-        """Free everything."""
+        """Free all resources."""
 
 
 @dataclass(frozen=True)
 class RuntimeInfo:
-    """A runtime's card: readable without importing its engine."""
+    """Card of an engine, which can be read without importing the engine."""
 
     name: str
     hardware: tuple[str, ...]  # platforms it serves
@@ -291,60 +296,66 @@ class RuntimeInfo:
     isolation: Literal["fork", "spawn", "remote"] = "spawn"
     consumes: Literal["torch", "onnx"] = "torch"
     files: tuple[FileFormat, ...] = ()  # formats of models' own files that it measures
-    reader: str = ""  # the module that reads them, if no other engine can: `file_models.kinds`
-    domains: tuple[str, ...] = ()  # of operators in them that it alone may know
-    preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
+    reader: str = ""  # module that reads them, if only this engine can: `file_models.kinds`
+    domains: tuple[str, ...] = ()  # of operators in them that only this engine may know
+    preload: tuple[str, ...] = ()  # modules that a warm template may import without running them
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
-    provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated
-    compiles: bool = False  # always, asked or not: the column `compiled` is true of its results
-    options: tuple[RuntimeOption, ...] = ()  # of its own, beside --threads and --compile
-    generates: bool = True  # token by token; else a forward pass is what is measured by default
-    reopens: bool = False  # what is dear to start serves one model after another in a worker
-    distributes: bool = False  # several may share a step
-    ranks: Literal["processes", "devices"] = "processes"  # that do: devices are of one process
-    several_machines: bool = False  # whose processes may share a step
-    spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
-    # What other rooms say of it; read through core/devices.py, so that none of them lists runtimes.
-    title: str = ""  # as people write it: "ONNX Runtime"; the name unless given
+    provenance: Provenance = Provenance.MEASURED  # the scripted engine sets simulated
+    compiles: bool = False  # always, so that the column `compiled` is true for its results
+    options: tuple[RuntimeOption, ...] = ()  # its own, in addition to --threads and --compile
+    generates: bool = True  # token by token; otherwise a forward pass is measured by default
+    reopens: bool = False  # it starts slowly, so one worker opens one model after another
+    distributes: bool = False  # several processes or devices may share a step
+    ranks: Literal["processes", "devices"] = "processes"  # devices belong to one process
+    several_machines: bool = False  # their processes may share a step
+    spills: bool = False  # it uses Job.spill: fp32 weights may stay on disk if nothing is timed
+    # Display and listing, read through core/devices.py, so that no other package lists engines.
+    title: str = ""  # display name: "ONNX Runtime"; the name unless given
     short: str = ""  # in a narrow column of a table: "ort"; the name unless given
-    aliases: tuple[str, ...] = ()  # other words that people type for it: "onnx", "ort"
-    engine_packages: tuple[str, ...] = ()  # distributions that are the engine; the first's version
-    packages: tuple[str, ...] = ()  # further ones whose version can change a figure
-    dashes: tuple[int, ...] = ()  # of its lines in charts; drawn by lot from its name unless given
-    place: int = 100  # in lists of engines: what most people have comes first
-    reasons: Mapping[str, Belongs] = field(default_factory=dict)  # that it alone gives
+    aliases: tuple[str, ...] = ()  # other names that people type: "onnx", "ort"
+    engine_packages: tuple[str, ...] = ()  # distributions of the engine; the first has its version
+    packages: tuple[str, ...] = ()  # further distributions whose version can change a result
+    dashes: tuple[int, ...] = ()  # of its lines in charts; derived from its name unless given
+    place: int = 100  # order in lists of engines: the most common ones first
+    reasons: Mapping[str, Belongs] = field(default_factory=dict)  # that only this engine gives
 
 
 @runtime_checkable
 class Runtime(Protocol):
-    """HOW a model runs: one file, one entry point."""
+    """Engine: one file, one entry point."""
 
     info: RuntimeInfo
 
     def probe(self) -> list[Device | Absent]:
-        """What this engine itself sees. Runs in a throw-away process: it may import and hang."""
+        """Return the devices that the engine sees.
+
+        It runs in a disposable process, so it may import the engine and hang.
+        """
 
     def supports(self, case: Case, device: Device) -> Support:
-        """Without importing the engine."""
+        """Return whether the engine can run a case, without importing the engine."""
 
     def clock(self) -> Clock:
-        """The clock its blocks are timed by."""
+        """Return the clock that times its blocks."""
 
     def open(self, job: Job) -> Session:
-        """Build, load and place the model. Raises CaseError with a reason."""
+        """Build, load and place the model; raise CaseError with a reason if that fails."""
 
 
 @runtime_checkable
 class SetUp(Protocol):
-    """A runtime that needs more than its package: something that a command fetches."""
+    """Engine that needs more than its package, such as files that a command downloads."""
 
     def ready(self) -> Support:
-        """Whether that is there. Where it is not, only who names its platforms hears of it."""
+        """Return whether those files are there.
+
+        If they are not, only users who name its platforms get the message.
+        """
 
 
 @dataclass(frozen=True)
 class ArtifactFormat:
-    """What a runtime opens instead of a torch module."""
+    """Format of the exported model that an engine opens."""
 
     format: str  # one of artifacts.recipe.FORMATS, or a file format
     static: bool = False  # the batch is fixed too, as NPUs want it
@@ -352,7 +363,7 @@ class ArtifactFormat:
 
 @runtime_checkable
 class Importing(Protocol):
-    """A runtime that opens an artefact: a model exported before, in a process of its own."""
+    """Engine that opens a model that another process exported."""
 
     def wants(self, case: Case) -> ArtifactFormat:
-        """Without importing the engine."""
+        """Return the format for a case, without importing the engine."""

@@ -2,8 +2,8 @@
 
     python -m accelbench.core.row_types
 
-A type checker reads files and runs none, so the registry alone cannot tell it what a row holds. A
-test compares the file with the registry.
+A type checker does not execute code, so the registry cannot provide the types. A test compares the
+file with the registry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from accelbench.core.columns import COLUMNS, Kind
 
-#: What Python holds of each kind of column, where it holds anything.
+#: Python type of each kind of column.
 _TYPES: dict[Kind, str] = {
     "text": "str", "int": "int", "float": "float", "bool": "bool", "time": "str", "json": "Json",
     "list": "list[str]", "floats": "list[float]", "map": "Mapping[str, float]",

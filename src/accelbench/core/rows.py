@@ -1,8 +1,8 @@
 """Result row: the columns of benchmark_results as a type; `core/row_types.py` writes it.
 
-`row["threads"]` and `row.get("threads")` have the column's own type, and a name that is no column
-is an error of the type checker. A name that is only known at run time gives `object`: `number`,
-`text`, `texts` and `record` read it.
+`row["threads"]` and `row.get("threads")` have the column's own type, and the type checker rejects
+names that are not columns. A name that is known only at run time gives `object`; `number`, `text`,
+`texts` and `record` read it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Json = Mapping[str, object]
 
 
 class ResultRow(TypedDict, total=False):
-    """A result as the store gives it. Views add columns of their own in subclasses."""
+    """Result as the store returns it. Views add columns in subclasses."""
 
     result_id: str | None
     run_id: str | None
@@ -174,31 +174,33 @@ class ResultRow(TypedDict, total=False):
     finished_at: str | None
 
 
-#: Any row of named values, of which no column is asked for by a name in the code.
+#: Any row of named values, whose columns are named at run time.
 Row = Mapping[str, object]
 
 
 def number(row: Row, name: str) -> float | None:
-    """The number of a column that is named at run time; None where it holds none."""
+    """Return the number in a column that is named at run time; None if it has none."""
     value = row.get(name)
-    if isinstance(value, float):  # charts ask a million times: what is most frequent comes first
+    if isinstance(
+        value, float
+    ):  # charts call this a million times: the most frequent type comes first
         return value
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text(row: Row, name: str) -> str:
-    """The text of such a column; empty where it holds none."""
+    """Return the text in a column that is named at run time; empty if it has none."""
     value = row.get(name)
     return "" if value is None else str(value)
 
 
 def texts(row: Row, name: str) -> list[str]:
-    """The texts of a column that lists them; none where it holds no list."""
+    """Return the texts in a column that lists them; empty if it has no list."""
     value = row.get(name)
     return [str(part) for part in value] if isinstance(value, list | tuple) else []
 
 
 def record(row: Row, name: str) -> Json:
-    """The JSON object of a column, itself and no copy; an empty one where it holds none."""
+    """Return the JSON object in a column, not a copy; empty if it has none."""
     value = row.get(name)
     return value if isinstance(value, Mapping) else {}

@@ -20,18 +20,18 @@ from msgspec.structs import FieldInfo, fields
 from msgspec.structs import replace as replace_struct
 
 from accelbench.core.axes import AXES, Axis
-from accelbench.core.nouns import LARGEST
+from accelbench.core.formatting import LARGEST
 
 DEFAULT_TIMEOUT = 600.0
 
 
 class PlanSection(StrEnum):
-    """Where in a plan file a key stands."""
+    """Section of a plan file that contains a key."""
 
-    SELECTION = "selection"  # at its top: which models
-    MATRIX = "matrix"  # each value makes cases of its own
+    SELECTION = "selection"  # the models, at the top level
+    MATRIX = "matrix"  # each value gives separate cases
     RUN = "run"  # one value for the whole run
-    NONE = "none"  # where results go, how a run starts, which programs it starts
+    NONE = "none"  # not in plan files: output, start of the run, programs
 
 
 GROUPS = (
@@ -75,7 +75,7 @@ Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 # Three lines an option instead of ten.
 # fmt: off
 class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings that a worker needs beside its case."""
+    """Settings that a worker needs in addition to its case."""
 
     seed: Annotated[Seed, option(MEASURING, "Seed of weights and inputs.", example="7")] = 0
     weights: Annotated[str, option(
@@ -122,10 +122,10 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Self:
-        """Return the settings of plain JSON; what it lacks has its default.
+        """Return the settings of plain JSON, with defaults for missing ones.
 
-        Raises ValueError if a setting is unknown to this version, or has a wrong value: leaving it
-        out would run something other than what was asked for.
+        Raises ValueError if a setting is unknown to this version or has a wrong value: ignoring it
+        would run something other than requested.
         """
         if unknown := [name for name in body if name not in cls.names()]:
             raise ValueError(f"this version does not know the setting {', '.join(unknown)}")
@@ -136,7 +136,7 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class RunSettings(JobSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a run goes about its cases, as its journal records it."""
+    """Settings of a run that its journal records."""
 
     run_id: str = ""  # given when the run starts
     launches: Annotated[Count, option(
@@ -177,7 +177,7 @@ Words = tuple[str, ...]
 
 
 class RunSpec(RunSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run as it is asked for."""
+    """Complete request for a run."""
 
     models: Annotated[Words, option(
         MODELS, "Names, aliases or hub ids; accelbench models lists them. Or your own: model.onnx,"
@@ -402,7 +402,7 @@ def _value_of(type_: Any) -> tuple[bool, Any]:
 def size_field(axis: Axis) -> RunField:
     """Return the option of an axis of sizes."""
     return RunField(
-        name=axis.asked,
+        name=axis.option_key,
         names=(axis.option,),
         kind="text" if axis.text else "number",
         several=True,
@@ -412,13 +412,13 @@ def size_field(axis: Axis) -> RunField:
         most=None if axis.text else LARGEST,
         group=SIZES,
         about=axis.help,
-        columns=() if axis.column == axis.asked else (axis.column,),
+        columns=() if axis.column == axis.option_key else (axis.column,),
         axis=axis,
     )
 
 
 @cache
-def _by_key() -> dict[str, RunField]:
+def _fields_by_key() -> dict[str, RunField]:
     known = plan_fields()
     return {name: one for one in known for name in one.columns} | {one.key: one for one in known}
 
@@ -434,4 +434,4 @@ def plan_fields(section: PlanSection | None = None) -> list[RunField]:
 
 def field_of(key: str) -> RunField | None:
     """Return the setting that a key of a plan file means; dashes may stand for underscores."""
-    return _by_key().get(key.replace("-", "_"))
+    return _fields_by_key().get(key.replace("-", "_"))

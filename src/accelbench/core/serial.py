@@ -1,4 +1,4 @@
-"""Cases, models, devices and jobs as plain JSON and back: for journals and for workers."""
+"""Cases, models, devices and jobs as plain JSON and back, for journals and workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from msgspec import ValidationError, convert
 
 from accelbench.core.case import Case
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 def case_to_json(case: Case) -> dict[str, Any]:
-    """Everything needed to ask the same again, on another machine too."""
-    body: dict[str, Any] = plain(case)
+    """Return everything needed to measure the same case again, also on another machine."""
+    body: dict[str, Any] = to_plain(case)
     return body
 
 
@@ -34,33 +34,33 @@ def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
 
 def _read(body: Mapping[str, Any], kind: type[T]) -> T:
     try:
-        return convert(body, kind, dec_hook=_as_kind)
+        return convert(body, kind, dec_hook=_convert_own_type)
     except ValidationError as error:
         raise ValueError(str(error)) from error
 
 
-def _as_kind(kind: type[T], value: Any) -> T:
-    """Return a value of a type of our own, such as a format of files."""
+def _convert_own_type(kind: type[T], value: Any) -> T:
+    """Return a value of one of our own types, such as a format of files."""
     return value if isinstance(value, kind) else kind(value)  # type: ignore[call-arg]
 
 
 def device_to_json(device: Device) -> dict[str, Any]:
-    """A device with its fingerprint beside it."""
-    return {**plain(device), "fingerprint": device.fingerprint}
+    """Return a device with its fingerprint."""
+    return {**to_plain(device), "fingerprint": device.fingerprint}
 
 
 def device_from_json(body: Mapping[str, Any]) -> Device:
-    """The inverse of `device_to_json`."""
+    """Return the device of `device_to_json`."""
     return Device(**{k: v for k, v in body.items() if k != "fingerprint"})
 
 
-#: Settings that every version of the wire's workers knows. Others are said where they are set:
-#: an older worker refuses a setting that it does not know, and does without one that nobody set.
+#: Settings that every version of workers knows. Others are sent only if they differ from their
+#: default, because an older worker refuses settings that it does not know.
 _KNOWN_TO_ALL = frozenset({"seed", "weights", "data", "trust_remote_code", "threads"})
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    """A job, its settings by their names beside what is of this one alone."""
+    """Return a job, with its settings and its own fields in one object."""
     usual = JobSettings()
     settings = {name: getattr(job.settings, name) for name in JobSettings.names()}
     return {
@@ -73,10 +73,13 @@ def job_to_json(job: Job) -> dict[str, Any]:
 
 
 def job_from_json(body: Mapping[str, Any]) -> Job:
-    """Return the job; raise ValueError if it has a setting that this version does not know."""
+    """Return the job; raise ValueError if this version does not know one of its settings."""
     settings = dict(body)
     case, device = settings.pop("case"), settings.pop("device")
-    alone = {name: settings.pop(name, None) for name in ("artefact", "spill")}
+    own_fields = {name: settings.pop(name, None) for name in ("artefact", "spill")}
     return Job(
-        case_from_json(case), device_from_json(device), JobSettings.from_dict(settings), **alone
+        case_from_json(case),
+        device_from_json(device),
+        JobSettings.from_dict(settings),
+        **own_fields,
     )

@@ -1,7 +1,7 @@
-"""Why a result is unusable, in codes and words, and the limits that the conditions read.
+"""Reasons why a result is unusable, as codes and texts, with the limits that they use.
 
 An unusable result is shown with its interval, and never compared, learned from or recommended. The
-conditions themselves are in `evidence/launches.py`.
+conditions are in `evidence/launches.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from accelbench.core.device_facts import describe_rate
 from accelbench.core.rows import Json, Row, number, text
 from accelbench.core.vocabulary import Provenance, Quality
 
-#: Measured here or elsewhere. Predictions and simulations are not measurements.
+#: Measured results, also imported ones. Predictions and simulations are not measurements.
 COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 
 #: The arm of an interleaved run that is measured like a run without arms. The other arm may have
@@ -22,31 +22,32 @@ COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 THIS_ARM = "this"
 
 
-#: How the name of an imported table's run begins. Results of our own keep their runs, on whatever
-#: machine those were.
+#: Prefix of the run of an imported table. Our own results keep their runs, also from other
+#: machines.
 IMPORT = "import-"
 
 
-#: Of a side that a file of `compare` refused: what it was not alike in, where no column says it.
+#: Key of a result in a file of `compare`: the difference for which it was refused, if no column has
+#: it.
 REFUSED_THERE = "refused_there"
 
-#: Where a simulated result says, among its conditions, what it was calculated from.
+#: Key in the conditions of a simulated result: the inputs of its calculation.
 SIMULATION = "simulation"
 
 
-def of_import(row: Row) -> bool:
-    """Return whether a result is of an imported table, which may span years and many versions.
+def is_from_table(row: Row) -> bool:
+    """Return whether a result is from an imported table, which may span years and versions.
 
-    Results of our own are launches of runs, also if their files were imported.
+    Our own results are launches of runs, also if their files were imported.
     """
     return str(row.get("run_id") or "").startswith(IMPORT)
 
 
 def simulation_of(row: Row) -> Json | None:
-    """What a result was calculated from, where `--simulate` made it; else None.
+    """Return the inputs of a result that `--simulate` calculated; None for others.
 
-    Provenance alone does not tell: results of the runtime that follows a script are simulated
-    as well, and they go the whole way of a measurement.
+    Provenance does not distinguish them: results of the scripted engine are simulated too, but are
+    measured like others.
     """
     conditions = row.get("conditions")
     basis = conditions.get(SIMULATION) if isinstance(conditions, Mapping) else None
@@ -54,7 +55,7 @@ def simulation_of(row: Row) -> Json | None:
 
 
 def source_of(row: Row) -> str:
-    """Whose an imported figure is; empty for what was measured here."""
+    """Return the source of an imported result; empty for results measured here."""
     conditions = row.get("conditions")
     source = conditions.get("source") if isinstance(conditions, Mapping) else None
     name = source.get("name") if isinstance(source, Mapping) else None
@@ -94,23 +95,24 @@ REASON_TEXTS = {
     UnusableReason.UNACCOUNTED: "more than half of the measured time is in no step",
     UnusableReason.TOO_NOISY: "interval wider than ±25 %",
 }
-#: The reasons of a launch that ran and whose own times have the quality `unusable`.
+#: Reasons of a launch that succeeded and whose times have the quality `unusable`.
 REASONS_OF_TIMES = (
     *(UnusableReason.TOO_NOISY, UnusableReason.WAITED, UnusableReason.UNACCOUNTED),
     UnusableReason.IMPLAUSIBLE,
 )
 
 
-#: What follows the cause in the warning of an unusable launch.
+#: Follows the cause in the warning of an unusable launch.
 NOT_USED = "Shown, but not used in comparisons or recommendations."
-#: Half of the widest interval that a usable value has, as a share of the value.
+#: Largest half-width of a usable interval, as a share of the value.
 UNUSABLE_WIDTH = 0.25
-#: An interval of fewer samples that were asked for reaches nearly from the fastest to the slowest.
+#: Fewest samples of a fixed count whose interval is judged: with fewer, it extends almost from the
+#: fastest to the slowest.
 FEWEST_JUDGED = 30
-#: The largest share of the time with work to do that threads of a usable launch wait for a CPU.
-MOST_WAITING = 0.5
-#: The largest share of the time of all questions that is in no step of a usable launch.
-MOST_UNACCOUNTED = 0.5
+#: Largest share of time that the busy threads of a usable launch wait for a CPU.
+MAX_WAITING = 0.5
+#: Largest share of a usable launch's measured time that is in no step.
+MAX_UNACCOUNTED = 0.5
 #: Columns that `wide_sql` reads.
 WIDTH_COLUMNS = ("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms")
 #: Columns that the reason of unusable times depends on.
@@ -164,22 +166,22 @@ def add_calculation(reason: str, row: Row) -> str:
 
 
 def rough_column(name: str) -> str:
-    """The column that says whether a percentile is rough: latency_p99_rough of latency_p99_ms."""
+    """Return the column that marks a percentile as rough: latency_p99_rough for latency_p99_ms."""
     return name.removesuffix("_ms") + "_rough"
 
 
-def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -> str:
-    """A percentile as tables show it: ~ before one that is only rough."""
-    text = words(number(row, name))
+def percentile_text(row: Row, name: str, format_value: Callable[[float | None], str]) -> str:
+    """Return a percentile for tables, with ~ if it is rough."""
+    text = format_value(number(row, name))
     return f"~{text}" if row.get(rough_column(name)) else text
 
 
-#: In a row that has figures: of how many launches, and how many of them failed.
+#: Columns of a row with results: failed launches, all launches, and whether most failed.
 FAILED, LAUNCHED, MOSTLY_FAILED = "failed_launches", "launches_tried", "mostly_failed"
 
 
-def launches_failed(rows: Sequence[Row]) -> str:
-    """Return how many launches with figures of a configuration failed, in words; "" if none did."""
+def failed_launches_text(rows: Sequence[Row]) -> str:
+    """Return "2 of 5 launches failed" for a configuration; "" if none failed."""
     first = rows[0] if rows else {}
     failed = first.get(FAILED)
     return f"{failed} of {first[LAUNCHED]} launches failed" if failed else ""
@@ -187,23 +189,23 @@ def launches_failed(rows: Sequence[Row]) -> str:
 
 def why_unusable(rows: Sequence[Row]) -> str:
     """Return why the times of launches are unusable, as the end of a sentence."""
-    if mostly_failed(rows):
-        return launches_failed(rows)
+    if is_mostly_failed(rows):
+        return failed_launches_text(rows)
     return reasons_unusable(rows) or REASON_TEXTS[UnusableReason.TOO_NOISY]
 
 
-def mostly_failed(rows: Sequence[Row]) -> bool:
-    """Return whether launches with results are the few that did not fail."""
+def is_mostly_failed(rows: Sequence[Row]) -> bool:
+    """Return whether most launches of these results' configuration failed."""
     return bool(rows and rows[0].get(MOSTLY_FAILED))
 
 
-#: One phrase each; docs/measuring.md has the rules.
-QUALITY_SAID: Mapping[str, str] = {
+#: A phrase for each quality; docs/measuring.md has the rules.
+QUALITY_TEXTS: Mapping[str, str] = {
     Quality.CONVERGED: "the 95 % interval is within ±1 %",
     Quality.NOISE_LIMITED: "more samples no longer narrowed the interval",
     Quality.TIME_LIMITED: "the time ended before the interval was narrow",
     Quality.UNSTEADY: "the step changed while it was measured",
     Quality.THROTTLED: "the device slowed down",
-    Quality.FIXED: "as many samples as were asked for: nothing judged whether they suffice",
+    Quality.FIXED: "the requested number of samples, sufficient or not",
     Quality.UNUSABLE: ", or ".join(REASON_TEXTS[one] for one in REASONS_OF_TIMES),
 }

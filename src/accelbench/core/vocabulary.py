@@ -1,4 +1,4 @@
-"""The closed vocabularies of the project, each spelled once."""
+"""Closed vocabularies of the project, each defined once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accelbench.core.safe_text import in_quotes
 
 
 class Status(StrEnum):
-    """What became of one case in one launch."""
+    """Outcome of one case in one launch."""
 
     OK = "ok"
     FAILED = "failed"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 
 class Provenance(StrEnum):
-    """Where a number comes from. Only measured and imported feed comparison."""
+    """Origin of a number. Only measured and imported numbers are compared."""
 
     MEASURED = "measured"
     IMPORTED = "imported"
@@ -32,10 +32,10 @@ class Provenance(StrEnum):
 
 
 class Quality(StrEnum):
-    """How far a steady-state figure may be trusted within its launch."""
+    """Trustworthiness of a steady-state value within its launch."""
 
-    # UNUSABLE is beyond all others: its interval is wider than ±25 %, however sampling ended.
-    # FIXED is of a number of samples that was asked for: nothing judged whether they suffice.
+    # UNUSABLE overrides the others: its interval is wider than ±25 %, however sampling ended.
+    # FIXED has a requested number of samples: nothing judged whether they suffice.
 
     CONVERGED = "converged"
     NOISE_LIMITED = "noise_limited"
@@ -47,7 +47,7 @@ class Quality(StrEnum):
 
 
 class Check(StrEnum):
-    """What came of looking at a model's own outputs."""
+    """Outcome of a check of a model's own outputs."""
 
     OK = "ok"
     FAILED = "failed"
@@ -55,38 +55,38 @@ class Check(StrEnum):
 
 
 class Verification(StrEnum):
-    """What came of comparing outputs with the reference's."""
+    """Outcome of the comparison of outputs with the reference's."""
 
     OK = "ok"
     FAILED = "failed"
     NOT_DONE = "not_done"
-    REFERENCE = "reference"  # it is that itself
+    REFERENCE = "reference"  # this result is the reference
 
 
-#: The verifications that outputs passed.
+#: Verifications that count as passed.
 VERIFIED = frozenset({Verification.OK.value, Verification.REFERENCE.value})
 
 
-class PrecisionWord(StrEnum):
-    """Whether it is shown that a case was computed in the precision that was asked for."""
+class PrecisionVerdict(StrEnum):
+    """Whether a case is shown to be computed in the requested precision."""
 
     PROVEN = "proven"
     NOT_PROVEN = "not_proven"
 
 
 class Mode(StrEnum):
-    """What is done with the model."""
+    """Use of the model."""
 
     INFERENCE = "inference"
     TRAINING = "training"
 
 
 class Timing(StrEnum):
-    """How a block is timed."""
+    """Method of timing a block."""
 
     EACH = "each"  # every step has its own pair of clock readings
     WHOLE = "whole"  # one pair around all steps, for steps near the clock's resolution
-    PHASES = "phases"  # split by phase; splitting synchronises, so never the headline
+    PHASES = "phases"  # split by phase; splitting synchronises, so it is never the main result
     DEVICE = "device"  # by the device's own event timers
 
 
@@ -98,11 +98,11 @@ class Family(StrEnum):
     VISION = "vision"
     AUDIO = "audio"
     MULTIMODAL = "multimodal"
-    #: Of a model of a file, which does not say what it is for.
+    #: A model file does not name its purpose.
     UNKNOWN = "unknown"
 
 
-#: Those that people ask for.
+#: Families that users can select.
 FAMILIES = tuple(family for family in Family if family is not Family.UNKNOWN)
 
 
@@ -120,44 +120,44 @@ class Architecture(StrEnum):
     MIXTURE_OF_EXPERTS = "mixture-of-experts"
     STATE_SPACE = "state-space"
     RAG = "rag"
-    #: Of a model of a file.
+    #: For a model file.
     UNKNOWN = "unknown"
 
 
-#: Those of the catalogue.
+#: Architectures of the catalogue.
 ARCHITECTURES = tuple(kind for kind in Architecture if kind is not Architecture.UNKNOWN)
 
 
-#: The platforms as the documents name them, in the order tables show them.
+#: Platforms in the order of tables.
 HARDWARE = ("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu", "wasm", "tpu")
 
-#: One stream of requests, the next sent when the last has come back.
+#: One stream of requests, each sent after the previous answer.
 SINGLE_STREAM = "single_stream"
 
 MIB = 2**20
 
 
 class Belongs(StrEnum):
-    """What a reason is about."""
+    """Subject of a reason."""
 
-    CELL = "the cell"  # this model, on this platform, by this runtime, in this precision
-    MACHINE = "the machine"  # what is installed, plugged in, free or writable; who killed it
-    QUESTION = "the question"  # what was asked: options, sizes, inputs, weights, time
+    CELL = "the cell"  # this model, platform, engine and precision
+    MACHINE = "the machine"  # installed software, devices, free memory, kills
+    QUESTION = "the question"  # requested options, sizes, inputs, weights, time
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case."""
+    """Outcome of a case."""
 
     status: Status
     reason: str = ""
     message: str = ""
     advice: str = ""
     measurement: Mapping[str, Any] = field(default_factory=dict)  # as the worker sent it
-    opened: Mapping[str, Any] = field(default_factory=dict)  # what opening the model told
+    opened: Mapping[str, Any] = field(default_factory=dict)  # report of opening the model
     warnings: Sequence[str] = ()
-    quality: str | None = None  # one that the surroundings impose on the measurement's own
-    null_reasons: Mapping[str, str] = field(default_factory=dict)  # of columns left empty
+    quality: str | None = None  # replaces the measurement's own, due to the environment
+    null_reasons: Mapping[str, str] = field(default_factory=dict)  # of empty columns
     environment: Mapping[str, Any] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
     workarounds: Sequence[str] = ()

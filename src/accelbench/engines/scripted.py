@@ -1,7 +1,7 @@
 """A runtime that does what a script says: for testing everything around a runtime.
 
 It takes scripted latencies on a virtual clock, and crashes, hangs, leaks, lies
-and runs out of memory where it is told to. It runs only while the environment
+and runs out of memory if it is told to. It runs only while the environment
 names a script, and its results are marked `simulated`: it can never pass for a
 measurement.
 
@@ -39,7 +39,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.option_types import RuntimeOption
-from accelbench.core.profile import Profile, Spent, profiled
+from accelbench.core.profile import OperatorTime, Profile, build_profile
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
@@ -220,9 +220,10 @@ class ScriptedSession:
         times = walls(self._clock, steps, lambda: self._step(inputs))
         where = str(self._job.device)
         spent = [
-            Spent("", kind, share * sum(times), steps, where) for kind, share in shares.items()
+            OperatorTime("", kind, share * sum(times), steps, where)
+            for kind, share in shares.items()
         ]
-        report = profiled("the script", spent, times)
+        report = build_profile("the script", spent, times)
         if traces is None:
             return report
         (traces / "trace.json").write_text("[]")

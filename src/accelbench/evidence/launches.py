@@ -20,16 +20,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.columns import ASKED, BY_NAME, SQL_TYPES, STEP_MS
-from accelbench.core.identity import canonical, plain
+from accelbench.core.columns import BY_NAME, CONFIGURATION_COLUMNS, SQL_TYPES, STEP_MS
+from accelbench.core.identity import canonical_json, to_plain
 from accelbench.core.rows import Row, record
 from accelbench.core.unusable_reasons import (
     COMPARABLE,
     FAILED,
     IMPORT,
     LAUNCHED,
-    MOST_UNACCOUNTED,
-    MOST_WAITING,
+    MAX_UNACCOUNTED,
+    MAX_WAITING,
     MOSTLY_FAILED,
     REASON_COLUMNS,
     REPORTED_VERIFICATION,
@@ -47,13 +47,13 @@ THIS_ARM_SQL = f"coalesce(arm, '') IN ('', '{THIS_ARM}')"
 COMPARABLE_SQL = (
     f"provenance IN ({', '.join(repr(source.value) for source in COMPARABLE)}) AND {THIS_ARM_SQL}"
 )
-#: A row of benchmark_results is of an imported table.
+#: Whether a row of benchmark_results is from an imported table.
 OF_IMPORT_SQL = f"starts_with(coalesce(run_id, ''), '{IMPORT}')"
-#: The times of a row may decide anything; they may, if no quality is known.
+#: Whether the times of a row may decide anything; true if no quality is known.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
-#: What sampling ends at: half of an interval, as a part of the figure, and how many independent
-#: samples have to carry one that is believed to be so narrow. Of five it is from the fastest
-#: to the slowest, and five that happen to be alike say nothing of the sixth.
+#: Half-width at which sampling ends, as a share of the value, and the fewest independent samples
+#: that support it. An interval of five samples extends from the fastest to the slowest, and five
+#: similar samples show little about the sixth.
 _NARROW, _KNOWN = 0.01, 20.0
 _FAIRLY_NARROW = 0.05
 
@@ -80,39 +80,40 @@ def _within_sql(share: float) -> str:
     )
 
 
-#: A result converged, or would have with its fixed number of samples: of a fixed number, the
-#: interval decides, if at least twenty independent samples support it.
+#: Whether a result converged. With a fixed number of samples the interval decides, if at least
+#: twenty independent samples support it.
 SETTLED_SQL = f"""CASE WHEN quality = '{Quality.FIXED.value}' THEN {_within_sql(_NARROW)}
     ELSE coalesce(quality, '{Quality.CONVERGED.value}') = '{Quality.CONVERGED.value}' END"""
-#: A launch may show a change together with few others. Its interval is within ±5 %, which is less
-#: than launches differ by. An interval that spans two modes of the samples is wider.
+#: Whether a launch may show a change together with few others. Its interval is within ±5 %, which
+#: is less than the difference of launches. An interval that spans two modes of the samples is
+#: wider.
 DECISIVE_SQL = f"""({SETTLED_SQL} OR quality IN ('{Quality.FIXED.value}',
     '{Quality.NOISE_LIMITED.value}', '{Quality.TIME_LIMITED.value}')
     AND {_within_sql(_FAIRLY_NARROW)})"""
-#: What a row has to have for it to be known whether it is usable and settled.
-OF_WORTH = (
+#: Columns from which it follows whether a row is usable and settled.
+QUALITY_COLUMNS = (
     *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
     *STEP_MS,
 )
-#: A launch succeeded, and its outputs are not known to be wrong. Our runs store wrong outputs as
-#: failed; files of others may have the status ok next to them.
+#: Whether a launch succeeded without wrong outputs. Our runs store wrong outputs as failed;
+#: imported files may have the status ok for them.
 ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
 _WRONG = "wrong_outputs"
-#: Outputs of a row are known to be wrong.
+#: Whether the outputs of a row are known to be wrong.
 WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
 
 _CONFIGURATION = ("run_id", "case_id", "device_fingerprint", "arm")
-#: The question of a result without a case. A launch that failed does not know its threads.
-_ASKED = tuple(name for name in ASKED if name != "threads")
+#: Identity of a result without a case. A failed launch has no number of threads.
+_CASE_COLUMNS = tuple(name for name in CONFIGURATION_COLUMNS if name != "threads")
 #: The software among the conditions of a result.
 SOFTWARE = ("packages", "python", "kernel")
-#: Conditions that describe a result, its place in a run or what the machine lent it. They do not
+#: Conditions that describe a result, its position in a run or the machine's limits. They do not
 #: distinguish two versions of an imported table.
 _NO_VERSION = (
     *("source", "said", "kin", "job_id", "ID", "cases_before_in_worker"),
     *("rules", "variables", "allocator", "commit", "effective_cpus", "effective_memory"),
 )
-#: A day is a run of an import, and of results without a run.
+#: The run of a row. For imports and for results without a run it is a day.
 RUN_SQL = (
     f"CASE WHEN coalesce(run_id, '') = '' OR {OF_IMPORT_SQL}"
     " THEN concat_ws(chr(31), coalesce(run_id, ''), coalesce(started_at::DATE::VARCHAR, ''))"
@@ -124,30 +125,30 @@ SOFTWARE_SQL = (
     "md5(nullif(array_to_string([coalesce(nullif(part::VARCHAR, 'null'), '')"
     f" for part in json_extract(conditions, [{_PARTS}])], chr(31)), '{chr(31) * 2}'))"
 )
-#: The version of an owner's file or code; empty for models that a configuration builds.
+#: The version of a user's file or code; empty for models that a config builds.
 OWNED_SQL = "CASE WHEN weights IN ('file', 'code') THEN coalesce(weights_digest, '') ELSE '' END"
-#: What distinguishes the versions that an import brings at once, as JSON; NULL for results of our
-#: own, of which the newest software is current. Figures of an import's versions stand side by side.
+#: Distinguishes the versions of one import, as JSON; NULL for our own results, whose newest
+#: software is current. Results of an import's versions are shown side by side.
 VERSION_SQL = (
     f"CASE WHEN {OF_IMPORT_SQL} THEN json_merge_patch("
     "json_merge_patch('{}', coalesce(conditions, '{}')),"
-    f" '{canonical(dict.fromkeys(_NO_VERSION))}')::VARCHAR END"
+    f" '{canonical_json(dict.fromkeys(_NO_VERSION))}')::VARCHAR END"
 )
 
 
-def _mostly_failed_sql(failed: str, launched: str) -> str:
-    """Return SQL for whether the launches with results are the few that did not fail."""
+def _is_mostly_failed_sql(failed: str, launched: str) -> str:
+    """Return SQL for whether most launches failed."""
     return f"2 * {failed} > {launched}"
 
 
-#: Columns of the relation that are computed of each launch.
+#: Columns of the relation that are computed for each launch.
 LAUNCH_COLUMNS = {
     "answered": ANSWERED_SQL,
     "answered_itself": f"(status = '{Status.OK}'"
     f" AND coalesce({REPORTED_VERIFICATION}, '') <> 'failed')",
     "wrong_outputs": WRONG_SQL,
     "times_usable": USABLE_SQL,
-    MOSTLY_FAILED: f"coalesce({_mostly_failed_sql(FAILED, LAUNCHED)}, false)",
+    MOSTLY_FAILED: f"coalesce({_is_mostly_failed_sql(FAILED, LAUNCHED)}, false)",
     "settled": SETTLED_SQL,
     "decisive": f"coalesce({DECISIVE_SQL}, false)",
     "comparable": f"coalesce({COMPARABLE_SQL}, false)",
@@ -162,7 +163,7 @@ LAUNCH_COLUMNS = {
 _READ = tuple(
     dict.fromkeys(
         (
-            *(*_CONFIGURATION, *REASON_COLUMNS, *OF_WORTH),
+            *(*_CONFIGURATION, *REASON_COLUMNS, *QUALITY_COLUMNS),
             *("status", "reason", "verification", "emulated", "provenance"),
             *("started_at", "weights", "weights_digest"),
         )
@@ -183,9 +184,9 @@ _CONDITIONS = {
 }
 #: Conditions of a launch with the quality `unusable`; without any of them it is too noisy.
 _CONDITIONS_OF_TIMES = {
-    UnusableReason.MOST_LAUNCHES_FAILED: _mostly_failed_sql(FAILED, LAUNCHED),
-    UnusableReason.WAITED: f"cpu_wait_share > {MOST_WAITING}",
-    UnusableReason.UNACCOUNTED: f"unexplained_share > {MOST_UNACCOUNTED} AND NOT {wide_sql()}",
+    UnusableReason.MOST_LAUNCHES_FAILED: _is_mostly_failed_sql(FAILED, LAUNCHED),
+    UnusableReason.WAITED: f"cpu_wait_share > {MAX_WAITING}",
+    UnusableReason.UNACCOUNTED: f"unexplained_share > {MAX_UNACCOUNTED} AND NOT {wide_sql()}",
 }
 
 
@@ -202,28 +203,24 @@ UNUSABLE_REASON_SQL = f"""CASE {_whens(_CONDITIONS)}
 def launches_sql(table: str = "benchmark_results", runs: str = "") -> str:
     """Return the query of the relation.
 
-    Args:
-        table: of results.
-        runs: a query for the runs that are needed, which saves to look for failures in others.
+    `table` has the results. `runs` is a query for the needed runs, which avoids the search for
+    failures in others.
     """
     each = ", ".join(f"{sql} AS {name}" for name, sql in LAUNCH_COLUMNS.items())
     return f"""SELECT *, {UNUSABLE_REASON} IS NULL AS usable, {each} FROM (
         SELECT *, {UNUSABLE_REASON_SQL} AS {UNUSABLE_REASON} FROM (
-            SELECT result.* REPLACE ({replaced_columns()}), failing.failed AS {FAILED},
+            SELECT result.* REPLACE ({replacement_columns()}), failing.failed AS {FAILED},
                 failing.launched AS {LAUNCHED}, result.verification AS {REPORTED_VERIFICATION}
             FROM {table} AS result LEFT JOIN ({failing_sql(table, runs)}) AS failing
             ON {same_configuration_sql("failing")}))"""  # noqa: S608 — our words
 
 
 def failing_sql(table: str = "benchmark_results", runs: str = "") -> str:
-    """Return a query for the configurations of which a launch failed.
+    """Return a query for the configurations with failed launches.
 
-    Its columns are the configuration, how many launches it had, how many of them failed, and
-    whether the outputs of one were wrong.
-
-    Args:
-        table: of results.
-        runs: a query for the runs that are needed; all, if it is empty.
+    Its columns are the configuration, its number of launches, how many of them failed, and whether
+    the outputs of one were wrong. `table` has the results. `runs` is a query for the needed runs;
+    empty for all.
     """
     failed = (
         f"NOT {ANSWERED_SQL} AND status <> '{Status.SKIPPED}'"
@@ -245,23 +242,19 @@ WHOLE_RUNS_COLUMNS = {
         f"CASE WHEN failing.wrong AND {ANSWERED_SQL} THEN 'failed' ELSE verification END"
     ),
     "quality": (
-        f"CASE WHEN {_mostly_failed_sql('failing.failed', 'failing.launched')}"
+        f"CASE WHEN {_is_mostly_failed_sql('failing.failed', 'failing.launched')}"
         f" AND NOT failing.wrong AND {ANSWERED_SQL} THEN '{Quality.UNUSABLE}' ELSE quality END"
     ),
 }
 
 
-def replaced_columns() -> str:
+def replacement_columns() -> str:
     """Return the columns that depend on other launches, for a SELECT or a REPLACE."""
     return ", ".join(f"{sql} AS {name}" for name, sql in WHOLE_RUNS_COLUMNS.items())
 
 
 def same_configuration_sql(failing: str) -> str:
-    """Return the condition that a result is of a configuration of `failing_sql`.
-
-    Args:
-        failing: the name of that query.
-    """
+    """Return the condition that a result belongs to a configuration of the query `failing`."""
     return " AND ".join(f"{_part(name)} = {failing}.of_{name}" for name in _CONFIGURATION)
 
 
@@ -269,32 +262,31 @@ def _part(name: str) -> str:
     if name == "run_id":
         return name
     if name == "case_id":
-        texts = ", ".join(f"coalesce({column}::VARCHAR, '')" for column in _ASKED)
+        texts = ", ".join(f"coalesce({column}::VARCHAR, '')" for column in _CASE_COLUMNS)
         return f"coalesce({name}, concat_ws(chr(31), {texts}))"
     return f"coalesce({name}, '')"
 
 
 def launches_of(rows: Iterable[Row]) -> list[Row]:
-    """Return results as the relation has them; those that were read from it stay as they are.
+    """Return results with the columns of the relation; rows that have them stay unchanged.
 
-    Args:
-        rows: of any status: the rule depends on the launches that failed.
+    `rows` must include failed launches, because the rules depend on them.
     """
     every = list(rows)
     new = [place for place, row in enumerate(every) if not is_derived(row)]
     if not new:
         return every
-    for place, columns in zip(new, _derived([every[place] for place in new]), strict=True):
+    for place, columns in zip(new, _derive_columns([every[place] for place in new]), strict=True):
         every[place] = {**every[place], **columns}
     return every
 
 
 def is_derived(row: Row) -> bool:
-    """Return whether a row is of the relation, with its derived columns."""
+    """Return whether a row has the derived columns of the relation."""
     return "run_key" in row
 
 
-def by_run(rows: Iterable[Row]) -> list[list[Row]]:
+def group_by_run(rows: Iterable[Row]) -> list[list[Row]]:
     """Return the launches of each run."""
     rows_by_run: dict[object, list[Row]] = {}
     for row in rows:
@@ -302,13 +294,13 @@ def by_run(rows: Iterable[Row]) -> list[list[Row]]:
     return list(rows_by_run.values())
 
 
-def newest(rows: Iterable[Row]) -> list[Row]:
+def newest_run(rows: Iterable[Row]) -> list[Row]:
     """Return the launches of the newest run."""
-    return max(by_run(rows), key=last_moment)
+    return max(group_by_run(rows), key=latest_start)
 
 
-def last_moment(run: Iterable[Row]) -> str:
-    """Return when the newest of some launches began."""
+def latest_start(run: Iterable[Row]) -> str:
+    """Return the latest start of some launches."""
     return max(str(row.get("started_at") or "") for row in run)
 
 
@@ -324,23 +316,23 @@ def with_reported_outputs(rows: Iterable[Row]) -> list[Row]:
     ]
 
 
-def _derived(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
-    """Compute the relation in memory: of each row what it has otherwise."""
+def _derive_columns(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
+    """Compute the columns of the relation in memory."""
     # Thousands of results share a few objects of conditions.
-    said: dict[int, tuple[int, Mapping[str, object]]] = {}
-    given = []
+    numbered: dict[int, tuple[int, Mapping[str, object]]] = {}
+    inputs = []
     for place, row in enumerate(rows):
         values = {name: value for name in _READ if (value := _value(row.get(name))) is not None}
         if row.get("case_id") is None:
-            values |= {name: _value(row.get(name)) for name in _ASKED}
+            values |= {name: _value(row.get(name)) for name in _CASE_COLUMNS}
         conditions = record(row, "conditions")
         if conditions:
-            known = said.setdefault(id(conditions), (len(said) + 1, conditions))
+            known = numbered.setdefault(id(conditions), (len(numbered) + 1, conditions))
             values["said"] = known[0]
-        given.append(values | {"place": place})
-    texts = [canonical(conditions) for _, conditions in said.values()]
+        inputs.append(values | {"place": place})
+    texts = [canonical_json(conditions) for _, conditions in numbered.values()]
     changed = (*WHOLE_RUNS_COLUMNS, *DERIVED)
-    found = query_in_memory(_in_memory_sql(), {"launches": given, "texts": texts})
+    found = query_in_memory(_in_memory_sql(), {"launches": inputs, "texts": texts})
     own = len(WHOLE_RUNS_COLUMNS)
     for row, values_ in zip(rows, found, strict=True):
         both = zip(changed[:own], values_[:own], strict=True)
@@ -349,14 +341,14 @@ def _derived(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
 
 
 def _value(value: object) -> object:
-    """Return a value as JSON has it; DuckDB reads no infinity."""
+    """Return a value for JSON that DuckDB reads, without infinity."""
     return None if type(value) is float and not math.isfinite(value) else value
 
 
 @cache
 def _in_memory_sql() -> str:
     types = {"place": "BIGINT", "said": "BIGINT"}
-    types |= {name: SQL_TYPES[BY_NAME[name].kind] for name in (*_READ, *_ASKED)}
+    types |= {name: SQL_TYPES[BY_NAME[name].kind] for name in (*_READ, *_CASE_COLUMNS)}
     types |= {"started_at": "VARCHAR"}
     whole = json.dumps({"launches": [types], "texts": ["VARCHAR"]})
     return (
@@ -374,7 +366,7 @@ def query_in_memory(sql: str, given: Mapping[str, object]) -> list[tuple[Any, ..
     """Return the rows of a query whose parameter is a JSON document."""
     with _memory().cursor() as con:
         found: list[tuple[Any, ...]]
-        found = con.execute(sql, [json.dumps(given, default=plain)]).fetchall()
+        found = con.execute(sql, [json.dumps(given, default=to_plain)]).fetchall()
         return found
 
 

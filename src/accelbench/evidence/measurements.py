@@ -1,11 +1,12 @@
-"""The relations `measurements` and `configurations`: how much runs show, and which one is current.
+"""Relations `measurements` and `configurations`: evidence of runs, and the current run.
 
-Of runs with the same software the best evidence represents a configuration: usable launches before
-others, five before one, converged ones before noisy ones, and only of equals the newer. A lone
-noisy launch is no reason to forget five. Other software is another question: the newest software
-counts. So does the newest version of an owner's file or code.
+Among runs with the same software the best evidence represents a configuration: usable launches
+before unusable ones, five before one, converged ones before noisy ones, and only among equals the
+newer. A single noisy launch does not replace five. Other software is another configuration: the
+newest software counts. So does the newest version of a user's file or code.
 
-Nobody knows whether two days of an import without software had the same: its newest day counts.
+It is not known whether two days of an import without software had the same software: its newest day
+counts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import IMPORT, QUALITIES
 from accelbench.core.vocabulary import Quality
@@ -23,24 +24,24 @@ from accelbench.evidence.launches import LAUNCH_COLUMNS, RUN_SQL, launches_of, q
 
 #: Columns of results that the relations are computed from, next to those of the configuration.
 MEASUREMENT_COLUMNS = ("run_id", "started_at", "conditions", "weights", "weights_digest")
-#: The launches of a measurement count if more than half of those that succeeded are usable: one
-#: disturbed launch among many shows little of the others. If there are more, those that are left
-#: were selected by their outcome.
+#: The launches of a measurement count if more than half of the successful ones are usable: one
+#: disturbed launch shows little about the others. If more are unusable, the remaining launches were
+#: selected by their outcome.
 _USABLE_SQL = "2 * count(*) FILTER ({answered} AND {times_usable}) > count(*) FILTER ({answered})"
-#: How much the launches of a run show, whenever they were: whether its times are usable, how many
+#: Evidence of the launches of a run, regardless of its age: whether its times are usable, how many
 #: launches up to five, and whether most of them converged.
 _WORTH_SQL = (
     f"({_USABLE_SQL}, least(count(*) FILTER ({{answered}}), {FEWEST_LAUNCHES}),"
     " 2 * count(*) FILTER ({answered} AND {settled}) > count(*) FILTER ({answered}))"
 )
-#: The quality of a measurement: `unusable` if its launches do not count, else the least certain of
-#: its usable ones; NULL if no launch has one.
+#: The quality of a measurement: `unusable_rows` if its launches do not count, else the least
+#: certain of its usable ones; NULL if no launch has one.
 _QUALITY_SQL = (
     f"CASE WHEN count(*) FILTER ({{answered}}) > 0 AND NOT {_USABLE_SQL} THEN '{Quality.UNUSABLE}'"
     f" ELSE max_by(quality, row(coalesce(list_position({list(QUALITIES)}, quality), 0), quality))"
     " FILTER ({answered} AND {times_usable} AND quality IS NOT NULL) END"
 )
-#: Columns of `launches` that are needed of rows in memory.
+#: Columns of `launches` that rows in memory need.
 _NEEDED = (
     *("run_id", "started_at", "quality", "run_key", "software_id", "owned_version", "of_import"),
     *("answered", "times_usable", "settled"),
@@ -48,11 +49,7 @@ _NEEDED = (
 
 
 def quality_sql(names: Mapping[str, str] = LAUNCH_COLUMNS) -> str:
-    """Return the quality of grouped rows of launches, in SQL.
-
-    Args:
-        names: expressions of the columns of launches.
-    """
+    """Return SQL for the quality of grouped rows; `names` has expressions of their columns."""
     return _QUALITY_SQL.format(**names)
 
 
@@ -62,15 +59,14 @@ def measurements_sql(
     """Return a query with a row for each configuration and run.
 
     Its columns are those of the configuration, `run`, `run_id`, `day` (of an import), `moment`,
-    `answered` (how many launches succeeded), `usable_times` (whether more than half of those are
-    usable), `newer` (how many launches are newer), and `rank`, which is greatest for the current
-    measurement. A run without results is current if it is the newest: that is to be seen.
+    `answered` (successful launches), `usable_times` (whether more than half of those are usable),
+    `newer` (newer launches), and `rank`, which is greatest for the current measurement. A run
+    without results is current if it is the newest, so that it is shown.
 
-    Args:
-        cell: columns that identify a configuration.
-        rows: what follows FROM, with these columns, MEASUREMENT_COLUMNS and those of launches.
-        names: expressions of the columns of launches. Software is read from the conditions of one
-            launch of a run unless it is a column: to parse JSON costs more than all else.
+    `cell` are the columns that identify a configuration. `rows` follows FROM, with these columns,
+    MEASUREMENT_COLUMNS and those of launches. `names` has expressions of the columns of launches.
+    Software is read from the conditions of one launch per run unless it is a column, because
+    parsing JSON takes most of the time.
     """
     cells = ", ".join(cell)
     has_column = names["software_id"] == "software_id"
@@ -105,11 +101,8 @@ def configurations_sql(cell: Sequence[str], rows: str) -> str:
     """Return a query with a row for each configuration: its current measurement.
 
     Its columns are those of the measurement, `timed_run` (the best run with results, the same
-    unless the newest run came to nothing), `runs` (how many there are), and `newer`: how many
-    launches are newer and show less.
-
-    Args:
-        cell, rows: as for `measurements_sql`.
+    unless the newest run has none), `runs` (their number), and `newer` (newer launches that show
+    less). The arguments are those of `measurements_sql`.
     """
     cells = ", ".join(cell)
     current = ("run", "run_id", "day", "moment", "usable_times", "newer")
@@ -122,13 +115,11 @@ def configurations_sql(cell: Sequence[str], rows: str) -> str:
 
 
 def current_sql(cell: Sequence[str], where: str) -> str:
-    """Return the condition that a row of benchmark_results is of its current measurement.
+    """Return the condition that a row of benchmark_results belongs to its current measurement.
 
-    If the newest run came to nothing, the best run with results is current next to it.
-
-    Args:
-        cell: columns that identify a configuration.
-        where: the rows that count; its parameters are needed once more.
+    If the newest run has no results, the best run with results is current too. `cell` are the
+    columns that identify a configuration. `where` selects the rows, and its parameters are needed
+    once more.
     """
     chosen = _configurations(cell, where)
     return f"""({_key(cell)}, {RUN_SQL}) IN (
@@ -138,9 +129,8 @@ def current_sql(cell: Sequence[str], where: str) -> str:
 def newer_sql(cell: Sequence[str], where: str) -> str:
     """Return a query for configurations with newer launches that show less, and their number.
 
-    Args:
-        cell: columns that identify a configuration; `cell_of` gives the first column for a row.
-        where: the rows that count; its parameters are needed once.
+    `cell` are the columns that identify a configuration; `cell_of` gives the first column for a
+    row. `where` selects the rows, and its parameters are needed once.
     """
     chosen = _configurations(cell, where)
     return f"SELECT cell, newer FROM ({chosen}) WHERE newer > 0"  # noqa: S608 — our words
@@ -163,16 +153,16 @@ def _key(cell: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class RunMeasurement:
-    """The launches of a configuration in one run that succeeded.
+    """Successful launches of a configuration in one run.
 
     Attributes:
         launches: all of them.
         is_usable: whether its times may decide anything.
         quality: of its samples.
-        weight: how many launches it has, up to five.
+        weight: number of launches, up to five.
         is_current: whether it represents its configuration.
         older: launches of older runs of the configuration.
-        newer: launches of newer runs of it, which show less if this one is current.
+        newer: launches of newer runs, which show less if this one is current.
     """
 
     launches: Sequence[Row]
@@ -185,17 +175,17 @@ class RunMeasurement:
 
     @property
     def run(self) -> object:
-        """The key of its run."""
+        """Key of its run."""
         return self.launches[0]["run_key"]
 
     @property
     def evidence(self) -> tuple[bool, int]:
-        """How much it shows: whether it is usable, and how many launches it has, up to five."""
+        """Whether it is usable, and its number of launches up to five."""
         return self.is_usable, self.weight
 
     @cached_property
     def rows(self) -> Sequence[Row]:
-        """The launches that a value is calculated from: the usable ones, or all if none count."""
+        """Launches that a value is calculated from: the usable ones, or all if none count."""
         if not self.is_usable:
             return self.launches
         kept = [row for row in self.launches if row["times_usable"]]
@@ -203,42 +193,46 @@ class RunMeasurement:
 
     @cached_property
     def usable_rows(self) -> Sequence[Row]:
-        """The launches that may decide anything."""
+        """Launches that may decide anything."""
         return self.rows if self.is_usable else ()
 
     @cached_property
-    def unusable(self) -> Sequence[Row]:
-        """The launches that are left out of `rows`."""
+    def unusable_rows(self) -> Sequence[Row]:
+        """Launches that `rows` leaves out."""
         if len(self.rows) == len(self.launches):
             return ()
         return [row for row in self.launches if not row["times_usable"]]
 
 
-def measured(groups: Sequence[Sequence[Row]]) -> list[list[RunMeasurement]]:
-    """Return the measurements of each of some configurations, by their launches that succeeded."""
-    return _measured(groups, by_run=True)
+def group_measurements(groups: Sequence[Sequence[Row]]) -> list[list[RunMeasurement]]:
+    """Return the measurements of each configuration, from its successful launches."""
+    return _build_measurements(groups, by_run=True)
 
 
-def current_of(groups: Sequence[Sequence[Row]]) -> list[RunMeasurement]:
-    """Return the current measurement of each of some configurations."""
-    return [next(one for one in several if one.is_current) for several in measured(groups)]
+def current_measurements(groups: Sequence[Sequence[Row]]) -> list[RunMeasurement]:
+    """Return the current measurement of each configuration."""
+    return [
+        next(one for one in several if one.is_current) for several in group_measurements(groups)
+    ]
 
 
-def measurement_of(launches: Sequence[Row]) -> RunMeasurement:
+def merge_launches(launches: Sequence[Row]) -> RunMeasurement:
     """Return some launches as one measurement."""
-    return measured_together([launches])[0]
+    return merge_groups([launches])[0]
 
 
-def measured_together(groups: Sequence[Sequence[Row]]) -> list[RunMeasurement]:
-    """Return each group of launches as one measurement, also if they are of several runs."""
-    return [one for (one,) in _measured(groups, by_run=False)]
+def merge_groups(groups: Sequence[Sequence[Row]]) -> list[RunMeasurement]:
+    """Return each group of launches as one measurement, even if they are of several runs."""
+    return [one for (one,) in _build_measurements(groups, by_run=False)]
 
 
-def _measured(groups: Sequence[Sequence[Row]], *, by_run: bool) -> list[list[RunMeasurement]]:
+def _build_measurements(
+    groups: Sequence[Sequence[Row]], *, by_run: bool
+) -> list[list[RunMeasurement]]:
     launches = iter(launches_of(row for group in groups for row in group))
     every = [[next(launches) for _ in group] for group in groups]
-    # Of thousands of an import nearly each is the only launch of its configuration.
-    found = [[_of_one(*group)] if len(group) == 1 else [] for group in every]
+    # In an import of thousands nearly every launch is the only one of its configuration.
+    found = [[_single_measurement(*group)] if len(group) == 1 else [] for group in every]
     several = [at for at, group in enumerate(every) if len(group) != 1]
     rows = [(at, row) for at in several for row in every[at]]
     if not rows:
@@ -247,17 +241,17 @@ def _measured(groups: Sequence[Sequence[Row]], *, by_run: bool) -> list[list[Run
     given |= {name: [row.get(name) for _, row in rows] for name in _NEEDED}
     if not by_run:
         given["run_key"] = [""] * len(rows)
-    of_run: dict[tuple[int, object], list[Row]] = {}
+    by_run_key: dict[tuple[int, object], list[Row]] = {}
     for (at, row), run in zip(rows, given["run_key"], strict=True):
-        of_run.setdefault((at, run), []).append(row)
+        by_run_key.setdefault((at, run), []).append(row)
     known = {(cell, run): about for cell, run, *about in query_in_memory(_in_memory_sql(), given)}
-    for (at, run), group in of_run.items():
+    for (at, run), group in by_run_key.items():
         usable, quality, weight, is_current, older, newer = known[at, run]
         found[at].append(RunMeasurement(group, usable, quality, weight, is_current, older, newer))
     return [entry or [RunMeasurement((), is_usable=False)] for entry in found]
 
 
-def _of_one(row: Row) -> RunMeasurement:
+def _single_measurement(row: Row) -> RunMeasurement:
     quality = row.get("quality") if row["answered"] else None
     usable = bool(row["answered"] and row["times_usable"])
     return RunMeasurement((row,), usable, None if quality is None else str(quality))

@@ -25,13 +25,13 @@ from statistics import median
 from typing import Any
 
 from accelbench.core import jsonc
-from accelbench.core.axes import columns
+from accelbench.core.axes import size_columns
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
-from accelbench.core.identity import canonical
+from accelbench.core.identity import canonical_json
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.result_schema import schema_of
@@ -49,7 +49,10 @@ NAME = "aggregated_benchmarks.json"
 TARGET = ("runtime", "hardware", "device", "device_name")
 QUESTION = ("model", *TARGET, "precision", "mode")
 #: What else was asked: part of the question, though mostly each model's own default.
-ASIDE = (*columns(), *("scenario", "world_size", "compiled", "options", "weights", "data_source"))
+ASIDE = (
+    *size_columns(),
+    *("scenario", "world_size", "compiled", "options", "weights", "data_source"),
+)
 _ABOUT = ("family", "architecture", "model_size", "parameters")
 _DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED, Quality.UNUSABLE)
 #: The flag of results with fewer samples than sampling that is not cut short begins with.
@@ -123,12 +126,12 @@ def aggregate(gathered: AggregateRows) -> dict[str, Any]:
     counted = [row for row in every if row["comparable"]]
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in counted:
-        groups.setdefault(canonical([row.get(n) for n in (*QUESTION, *ASIDE)]), []).append(row)
+        groups.setdefault(canonical_json([row.get(n) for n in (*QUESTION, *ASIDE)]), []).append(row)
     sizes = [
         _by_batch([r for r in rows if r["answered"] and not r.get("emulated")])
         for rows in groups.values()
     ]
-    found = iter(measured_together([rows for by_size in sizes for rows in by_size.values()]))
+    found = iter(merge_groups([rows for by_size in sizes for rows in by_size.values()]))
     entries = [
         _entry(rows, {size: next(found) for size in by_size})
         for rows, by_size in zip(groups.values(), sizes, strict=True)
@@ -147,7 +150,9 @@ def aggregate(gathered: AggregateRows) -> dict[str, Any]:
         "left_out": _counts(
             (row.get("provenance") for row in every if not row["comparable"]), Provenance
         ),
-        "entries": sorted(entries, key=lambda e: canonical([e[n] for n in (*QUESTION, "shape")])),
+        "entries": sorted(
+            entries, key=lambda e: canonical_json([e[n] for n in (*QUESTION, "shape")])
+        ),
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from accelbench.core.columns import ASKED, BY_NAME
+from accelbench.core.columns import BY_NAME, CONFIGURATION_COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.plausible_values import ABOVE_ZERO
@@ -97,7 +97,7 @@ def _of_json(path: Path) -> FromFile:
     results = _once(_as_measured(_without_samples(body)) for _, body in read_results(whole))
     runs = runs_told(whole)
     row_runs = [runs.get(str(row.get("run_id")), runs.get("")) for row in results]
-    return FromFile(results, frozenset(ASKED), environment=_one_machine(row_runs))
+    return FromFile(results, frozenset(CONFIGURATION_COLUMNS), environment=_one_machine(row_runs))
 
 
 def _of_csv(path: Path) -> FromFile:
@@ -106,7 +106,9 @@ def _of_csv(path: Path) -> FromFile:
         lines = read_lines(path)
         results = _once(_as_measured(body) for _, body in lines)
         machine = _one_machine([run_of(line) for line, _ in lines])
-        return FromFile(results, frozenset(ASKED) & set(header), _untold(header), machine)
+        return FromFile(
+            results, frozenset(CONFIGURATION_COLUMNS) & set(header), _untold(header), machine
+        )
     if set(_COMPARED) <= set(header):
         untold = _untold(header)
         read = [
@@ -115,7 +117,9 @@ def _of_csv(path: Path) -> FromFile:
             for one in _launches(line, _typed(line), untold)
         ]
         refuse_contradictions(read)
-        return FromFile(tuple(row for _, row in read), frozenset(ASKED) & set(header), untold)
+        return FromFile(
+            tuple(row for _, row in read), frozenset(CONFIGURATION_COLUMNS) & set(header), untold
+        )
     if set(guide.NEEDED) <= set(header):
         placed_rows = split_records(guide.rows(path, Source("guide")))
         refuse_contradictions(placed_rows)
@@ -237,4 +241,4 @@ def _untold(header: Collection[str]) -> tuple[str, ...]:
 
 
 def _columns(rows: Any) -> frozenset[str]:
-    return frozenset(name for name in ASKED if any(name in row for row in rows))
+    return frozenset(name for name in CONFIGURATION_COLUMNS if any(name in row for row in rows))

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from accelbench.core.axes import columns
-from accelbench.core.identity import canonical
+from accelbench.core.axes import size_columns
+from accelbench.core.identity import canonical_json
 from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.core.safe_text import csv_cell
 from accelbench.exchange.result_file import row_of
@@ -42,7 +42,7 @@ GUIDE = (
 #: What else was asked: lines that are alike in all of these and in the guide's
 #: own columns answer one question, and differ in launch or time alone.
 ASKED = (
-    *("mode", *columns(), "optimizer", "compiled", "threads", "weights", "options"),
+    *("mode", *size_columns(), "optimizer", "compiled", "threads", "weights", "options"),
     *("launch", "arm"),
 )
 #: What the guide has no word for, and a reader of its figures needs.
@@ -118,5 +118,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)  # the shortest spelling that reads back as the same number
     if isinstance(value, (list, dict)):
-        return canonical(value)
+        return canonical_json(value)
     return str(value)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from msgspec import ValidationError, convert
 
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.nouns import meant, words
+from accelbench.core.formatting import split_words, suggest
 from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports.records import MalformedError, Record, record
@@ -139,7 +139,7 @@ def _misplaced(name: str, known: RunField | None, section: PlanSection | None) -
     if known is None:
         own = list(_OWN) if section is PlanSection.SELECTION else []
         names = [one.key for one in plan_fields() if _may_stand(one, section)]
-        return UsageError("no plan has such a key", meant(name, [*own, *names]))
+        return UsageError("no plan has such a key", suggest(name, [*own, *names]))
     at_top = known.section is PlanSection.SELECTION
     where = "at the top of a plan" if at_top else f"under {known.section.value}"
     return UsageError(f"it stands {where}", "Move it there.")
@@ -163,7 +163,7 @@ def entry_texts(
             text = _text(part)
             split = known.several and not known.is_path and not known.whole
             found |= dict.fromkeys(
-                _checked(known, one) for one in (words([text]) if split else (text,))
+                _checked(known, one) for one in (split_words([text]) if split else (text,))
             )
         except UsageError as error:
             entry.refuse(f"{name}[{number}]" if isinstance(value, list) else name, error)

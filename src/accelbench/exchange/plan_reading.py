@@ -40,12 +40,12 @@ _NOTHING = frozenset({"false", "null", "none", "{}", "[]", ""})
 
 
 def is_config(whole: Record) -> bool:
-    """Whether a document is one of theirs."""
+    """Return whether a document is one of theirs."""
     return "backend" in whole.values and "matrix" not in whole.values
 
 
 def as_plan(whole: Record) -> tuple[Record, tuple[str, ...]]:
-    """The same as a plan, and notes of what is passed over."""
+    """Return the same as a plan, and notes of what is passed over."""
     config = _Config(whole)
     config.backend()
     config.scenario()
@@ -262,7 +262,7 @@ def document_of(file: Path) -> tuple[Record, tuple[str, ...]]:
 
 
 def toml_of(file: Path) -> Record:
-    """A document of TOML; a key that is there once knows its line."""
+    """Return a document of TOML; a key that is there once knows its line."""
     import tomllib
 
     text = text_of(file)

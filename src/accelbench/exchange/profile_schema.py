@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.axes import columns
-from accelbench.core.identity import plain
+from accelbench.core.axes import size_columns
+from accelbench.core.identity import to_plain
 from accelbench.exchange.result_file import result_file_name
 from accelbench.exchange.result_schema import schema_of
 from accelbench.exchange.writing import write_exactly, write_new
@@ -28,7 +28,8 @@ SCHEMA_ID = f"urn:accelbench:profile:{SCHEMA_VERSION}"
 #: What a profile says of its case, in the words of the result's columns.
 CASE_COLUMNS = (
     "run_id", "case_id", "result_id", "model", "runtime", "hardware", "device", "device_name",
-    "precision", "batch_size", *columns(), "mode", "compiled", "options", "threads", "emulated",
+    "precision", "batch_size", *size_columns(), "mode", "compiled", "options", "threads",
+    "emulated",
     "provenance", "workarounds",
 )  # fmt: skip
 
@@ -70,7 +71,7 @@ def write(
     """
     words = [str(profile.get(name) or "unknown") for name in ("model", "hardware", "precision")]
     name = result_file_name(words[0], words[1], words[2], when or datetime.now(UTC))
-    body = {"schema": SCHEMA_ID, "about": ABOUT, "profile": plain(profile)}
+    body = {"schema": SCHEMA_ID, "about": ABOUT, "profile": to_plain(profile)}
     text = json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     path = write_new(folder, name, text.encode(), files)
     if record is None:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.identity import digest, plain
+from accelbench.core.identity import digest, to_plain
 from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.writing import write_exactly, write_new
-from accelbench.store.body_to_row import fit, readable
+from accelbench.store.body_to_row import drop_surrogates, fit_result
 from accelbench.store.files import REAL_FILES, Files
 
 _LONGEST = 80  # file systems allow 255 bytes; the rest of a name and its suffix need room
@@ -48,12 +48,12 @@ def _mark(text: str) -> str:
 
 def row_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result fact's body as its row of the store, in plain JSON values."""
-    return fit(body).row
+    return fit_result(body).row
 
 
 def entry_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row with its samples and what each covers, complete by itself."""
-    fitted = fit(body)
+    fitted = fit_result(body)
     entry = dict(fitted.row)
     if fitted.samples:
         entry["samples"] = {sample.phase: sample.ns for sample in fitted.samples}
@@ -67,7 +67,7 @@ def document(run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> di
     """Return the content of a result file: the run's body and one row per result with samples."""
     return {
         "schema": SCHEMA_ID,
-        "run": readable(plain(run)),
+        "run": drop_surrogates(to_plain(run)),
         "results": [entry_of(body) for body in results],
     }
 

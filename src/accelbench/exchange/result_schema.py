@@ -78,7 +78,7 @@ def _limits(column: Column) -> dict[str, Any]:
     if column.range is None:
         return {}
     within = column.range
-    limits = {"exclusiveMinimum" if within.above else "minimum": within.least}
+    limits = {"exclusiveMinimum" if within.excludes_least else "minimum": within.least}
     if within.floor is not None:
         limits = {"minimum": within.floor}
     limits["maximum"] = within.most

@@ -12,12 +12,12 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from accelbench.core.columns import STEP_MS
-from accelbench.core.devices import mark_of
-from accelbench.core.identity import canonical
+from accelbench.core.devices import fingerprint_label
+from accelbench.core.identity import canonical_json
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Status
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]
@@ -73,7 +73,7 @@ def _not_apart(words: Sequence[Sequence[str]]) -> list[list[int]]:
 
 def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
     conditions = [dict(_leaves(row.get("conditions"))) for row in rows]
-    yield mark_of
+    yield fingerprint_label
     yield _workarounds
     yield _weights
     names = list(dict.fromkeys(name for leaves in conditions for name in leaves))
@@ -178,7 +178,7 @@ def newest(rows: Iterable[Row]) -> Iterator[SeriesEntry]:
         entries = [entry for series in _series(group) for entry in _entries(series)]
         names = told_apart(question, [entry[0] for entry in entries])
         named += sorted(zip(names, entries, strict=True), key=lambda pair: pair[0])
-    found = measured_together([[row for row in of if row["answered"]] for _, of in named])
+    found = merge_groups([[row for row in of if row["answered"]] for _, of in named])
     for (name, launches), measurement in zip(named, found, strict=True):
         yield SeriesEntry(name, launches, measurement)
 
@@ -240,7 +240,7 @@ def _entries(series: Sequence[Row]) -> list[list[Row]]:
         return [group]
     alike: dict[str, list[Row]] = {}
     for row in group:
-        key = canonical([row.get("series_key"), row.get("conditions")])
+        key = canonical_json([row.get("series_key"), row.get("conditions")])
         alike.setdefault(key, []).append(row)
     return [
         part
@@ -257,7 +257,7 @@ def _kinds(rows: Sequence[Row]) -> list[list[Row]]:
     kinds: dict[str, list[Row]] = {}
     for row in rows:
         if row.get("status") == Status.OK:
-            kinds.setdefault(canonical([*map(row.get, KINDS)]), []).append(row)
+            kinds.setdefault(canonical_json([*map(row.get, KINDS)]), []).append(row)
     for lost in (row for row in rows if row.get("status") != Status.OK):
         number = _number(lost)
         lacking = [kind for kind in kinds.values() if number not in map(_number, kind)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accelbench.core.axes import AS_TOLD, axes_of
-from accelbench.core.devices import sharing
-from accelbench.core.nouns import UNKNOWN_DEVICE, UNKNOWN_ENGINE, UNKNOWN_MODEL
+from accelbench.core.axes import TITLE_ORDER, axes_of
+from accelbench.core.devices import sharing_unit
+from accelbench.core.formatting import UNKNOWN_DEVICE, UNKNOWN_ENGINE, UNKNOWN_MODEL
 from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
@@ -19,7 +19,7 @@ OF_A_LAUNCH = (
     *("throughput", "memory_peak_mb", "energy_joules"),
 )
 #: Sizes beside the batch.
-_SIZES = axes_of(*AS_TOLD)
+_SIZES = axes_of(*TITLE_ORDER)
 
 
 def title(row: Mapping[str, Any]) -> str:
@@ -40,7 +40,7 @@ def title(row: Mapping[str, Any]) -> str:
     if row.get("scenario") not in (None, SINGLE_STREAM):
         words.append(str(row["scenario"]))
     if (row.get("world_size") or 1) > 1:
-        words.append(f"{row['world_size']} {sharing(row)}")
+        words.append(f"{row['world_size']} {sharing_unit(row)}")
     options = row.get("options") or {}
     words += [f"{name}={options[name]}" for name in sorted(options)]
     return visible(" ".join(word for word in words if word))

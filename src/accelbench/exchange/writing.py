@@ -10,7 +10,13 @@ from typing import TypeVar
 
 from accelbench.core.errors import UsageError
 from accelbench.core.safe_text import in_quotes
-from accelbench.store.files import REAL_FILES, Files, explained, place, write_whole
+from accelbench.store.files import (
+    REAL_FILES,
+    Files,
+    explain_os_errors,
+    move_to_free_name,
+    write_synced,
+)
 
 T = TypeVar("T")
 
@@ -18,7 +24,7 @@ T = TypeVar("T")
 def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -> Path:
     """Write a file under its name, or with -2, -3 … before the suffix if that is taken."""
     wanted = folder / name
-    with explained("Writing the file", wanted), _beside(wanted, files) as written:
+    with explain_os_errors("Writing the file", wanted), _beside(wanted, files) as written:
         fd = files.open_new(written)
         try:
             files.write(fd, data)
@@ -26,7 +32,7 @@ def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -
         finally:
             files.close(fd)
         number = 1
-        while not place(files, written, wanted):
+        while not move_to_free_name(files, written, wanted):
             number += 1
             wanted = folder / f"{Path(name).stem}-{number}{Path(name).suffix}"
     return wanted
@@ -38,14 +44,14 @@ def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FI
     A name that is taken is refused.
     """
     refuse_taken(path)
-    with explained("Writing the file", path), _beside(path, files) as written:
+    with explain_os_errors("Writing the file", path), _beside(path, files) as written:
         outcome = write(written)
         fd = files.open_append(written)
         try:
             files.sync(fd)
         finally:
             files.close(fd)
-        if not place(files, written, path):
+        if not move_to_free_name(files, written, path):
             raise _taken(path)
     return outcome
 
@@ -68,8 +74,8 @@ def refuse_suffix(path: Path | None, suffixes: Sequence[str], option: str = "--o
 
 def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:
     """Write a file that is renewed each time: readers see the old one or the new one, whole."""
-    with explained("Writing the file", path), _beside(path, files) as written:
-        write_whole(files, written, [data])
+    with explain_os_errors("Writing the file", path), _beside(path, files) as written:
+        write_synced(files, written, [data])
         files.rename(written, path)
         files.sync_folder(path.parent)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from typing import Any
 
-from accelbench.core.plausible_values import belongs
+from accelbench.core.plausible_values import reason_subject
 from accelbench.core.run_options import RunSettings
 from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.core.vocabulary import Belongs
@@ -166,7 +166,7 @@ def on_each(units: Iterable[WorkUnit], nodes: Mapping[str, frozenset[str]]) -> l
 def is_tried(planned: Planned) -> bool:
     """Return whether a node is asked for a case: a refusal may be of the planning machine only."""
     refusal = planned.refusal
-    return refusal is None or belongs(refusal.reason) is Belongs.MACHINE
+    return refusal is None or reason_subject(refusal.reason) is Belongs.MACHINE
 
 
 def _tried(group: Iterable[Planned]) -> tuple[Planned, ...]:

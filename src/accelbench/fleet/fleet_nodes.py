@@ -267,4 +267,4 @@ class Cluster(Protocol):
         """What has happened since the last time; waits so long for something to happen."""
 
     def now(self) -> float:
-        """Seconds of the cluster's clock."""
+        """Return seconds of the cluster's clock."""

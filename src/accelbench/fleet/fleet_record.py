@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
-    PART,
+    PART_SEPARATOR,
     PROFILE,
     RESULT,
     RUN_EXTENDED,
@@ -41,7 +41,14 @@ from accelbench.run.conduct.run_record import (
     resumed_fact,
 )
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.store.journal import SUFFIX, Journal, being_written, journal_path, journals_in, read
+from accelbench.store.journal import (
+    SUFFIX,
+    Journal,
+    is_being_written,
+    journal_path,
+    list_journals,
+    read,
+)
 
 
 class FactSink(Protocol):
@@ -204,8 +211,8 @@ def facts_of(lines: Iterable[bytes]) -> list[Fact]:
 
 def parts_in(folder: Path, fleet: str) -> list[Path]:
     """Return the journals of the parts of a fleet's run."""
-    begins = f"{fleet}{PART}"
-    paths = journals_in(folder)
+    begins = f"{fleet}{PART_SEPARATOR}"
+    paths = list_journals(folder)
     return [path for path in paths if path.name.removesuffix(SUFFIX).startswith(begins)]
 
 
@@ -297,7 +304,7 @@ def last_unfinished(folder: Path) -> str | None:
     none."""
     for path in sorted(folder.glob(f"*{SUFFIX}"), reverse=True):
         run_id = path.name.removesuffix(SUFFIX)
-        if PART in run_id or being_written(path):
+        if PART_SEPARATOR in run_id or is_being_written(path):
             continue
         facts = read(path)
         begun = any(f.kind == RUN_STARTED and isinstance(f.body.get(FLEET), Mapping) for f in facts)

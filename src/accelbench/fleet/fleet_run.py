@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.facts import RESULT, Fact, part_id
+from accelbench.core.facts import RESULT, Fact, node_run_id
 from accelbench.core.run_options import RunSettings
 from accelbench.core.unusable_reasons import THIS_ARM
 from accelbench.core.vocabulary import Outcome, Status
@@ -67,7 +67,7 @@ from accelbench.fleet.fleet_record import (
     refused_bodies,
     rows_of,
 )
-from accelbench.hardware.environment import environment
+from accelbench.hardware.environment import describe_environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
 from accelbench.run.conduct.run_record import (
@@ -99,10 +99,10 @@ class NodeObserver(Protocol):
         """Something the reader should know."""
 
     def node_joined(self, node: FleetNode) -> None:
-        """A node that can be measured on."""
+        """Return a node that can be measured on."""
 
     def node_lost(self, node: str, why: str) -> None:
-        """A node that is gone, by its name."""
+        """Return a node that is gone, by its name."""
 
     def at(self, node: str, text: str) -> None:
         """What a node is at."""
@@ -113,7 +113,7 @@ class FleetObserver(NodeObserver, Protocol):
     """Hears what happens in a fleet's run, in order."""
 
     def measured(self, node: str, row: Mapping[str, Any]) -> None:
-        """A result that is durable, with the name of its node; "" where none measured it."""
+        """Return a result that is durable, with the name of its node; "" where none measured it."""
 
 
 @dataclass(frozen=True)
@@ -416,7 +416,7 @@ def execute_on(
         places.check()
     options, executed = options or FleetOptions(), []
     for spec in specs:
-        surroundings, fleet = environment(), spec.settings.run_id
+        surroundings, fleet = describe_environment(), spec.settings.run_id
         observer = _watching(observe(spec, inventory, surroundings))
         units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
         job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
@@ -458,7 +458,7 @@ def resume_on(
         results = settings.launches * sum(len(unit.keys(job.against)) for unit in left)
         if begin_left is not None:
             begin_left(fleet, results, len(nodes))
-        journal.append(resumed_fact(fleet, environment()))
+        journal.append(resumed_fact(fleet, describe_environment()))
         job = replace(job, units=left)
         return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
 
@@ -484,7 +484,7 @@ def _left(
     names = {node.id: node.name for node in nodes}
     together = sum(by_part.values(), Counter[CaseKey]())
     for unit in job.units:
-        own = part_id(job.fleet, names.get(unit.need.node, ""))
+        own = node_run_id(job.fleet, names.get(unit.need.node, ""))
         ended = by_part.get(own, Counter()) if each else together
         keys = unit.keys(job.against)
         over = {key for key in keys if ended[key] >= job.settings.launches}

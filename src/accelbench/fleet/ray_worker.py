@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from accelbench.core import processes
-from accelbench.core.facts import PART, part_id
+from accelbench.core.facts import PART_SEPARATOR, node_run_id
 from accelbench.fleet.fleet_nodes import node_name
 from accelbench.run.process.process_control import InterruptHold
-from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
+from accelbench.store.journal import SUFFIX, is_being_written, journal_path, scan
 
 
 def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -51,7 +51,7 @@ class KeptRunner:
         self._environment = dict(environment)
         with errors.open("ab") as out:
             self._process = processes.start_python(
-                RUNNER, ["serve"], processes.PIPE, out, environment=environment, ordered=True
+                RUNNER, ["serve"], processes.PIPE, out, environment=environment, takes_orders=True
             )
         self._hold = InterruptHold(self._process.pid)
         assert self._process.stdout is not None
@@ -187,7 +187,10 @@ def measure(task: Mapping[str, Any], node: str, tick: float) -> Iterator[dict[st
     Raises RuntimeError if the process that measures ends too early.
     """
     yield {"began": node}
-    task = {**task, "run_id": part_id(str(task["fleet"]), node_name(node, socket.gethostname()))}
+    task = {
+        **task,
+        "run_id": node_run_id(str(task["fleet"]), node_name(node, socket.gethostname())),
+    }
     folder = _fresh_folder(task)
     told = folder / "task.json"
     told.write_text(json.dumps(task), encoding="utf-8")
@@ -218,9 +221,9 @@ def measure(task: Mapping[str, Any], node: str, tick: float) -> Iterator[dict[st
 
 def occupied(name: str) -> str:
     """Return the unit that the node of this name measures now, or an empty text."""
-    for path in (state_folder() / "units").glob(f"*{PART}{name}/unit-*/{_AT}"):
+    for path in (state_folder() / "units").glob(f"*{PART_SEPARATOR}{name}/unit-*/{_AT}"):
         # An attempt that was ended by force leaves its word behind, but holds no journal.
-        if any(being_written(journal) for journal in path.parent.glob(f"*{SUFFIX}")):
+        if any(is_being_written(journal) for journal in path.parent.glob(f"*{SUFFIX}")):
             return path.read_text(encoding="utf-8")
     return ""
 

@@ -264,10 +264,10 @@ def _started(
     try:
         output, errors = process.communicate(timeout=_START_SECONDS)
     except BaseException:
-        processes.kill_family(process)
+        processes.kill_group(process)
         raise
     if process.returncode != 0:
-        processes.kill_family(process)
+        processes.kill_group(process)
         raise _refusal((errors or output).decode(errors="replace"))
     members = tuple(sorted(_members(process.pid)))
     session = _session_of(number for number, _ in members)

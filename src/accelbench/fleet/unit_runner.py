@@ -29,9 +29,9 @@ from accelbench.core.jsonc import loads
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.fleet.dispatch import PART_IN_STEPS, take_part_here
 from accelbench.fleet.fleet_nodes import inventory_to_json
-from accelbench.hardware.detect import Detected
-from accelbench.hardware.environment import environment
-from accelbench.hardware.machine import boot, snapshot
+from accelbench.hardware.detect import LazyInventory
+from accelbench.hardware.environment import describe_environment
+from accelbench.hardware.machine import boot_id, take_snapshot
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import RunMeans
 from accelbench.run.conduct.lifecycle import PlannedRun
@@ -108,13 +108,13 @@ class PipeObserver(Observer):
 
 def described() -> dict[str, Any]:
     """Return a description of this node."""
-    found = Detected()
+    found = LazyInventory()
     inventory = {name: found[name] for name in found}
     return {
-        "environment": environment(),
+        "environment": describe_environment(),
         "inventory": inventory_to_json(inventory),
-        "memory": snapshot().memory_available,
-        "boot": boot(),
+        "memory": take_snapshot().memory_available,
+        "boot": boot_id(),
     }
 
 
@@ -156,13 +156,13 @@ class UnitOrders:
         for line in self._pipe:
             self._lines.put(line)
         if self._busy or not self._lines.empty():
-            child_launcher.end_family()
+            child_launcher.end_group()
         self._lines.put(b"")
 
 
 def serve(orders: UnitOrders, pipe: PipeObserver) -> None:
     """Measure one unit after another, each into a journal of its own folder."""
-    inventory, surroundings, pool = Detected(), environment(), KeptWorkerPool()
+    inventory, surroundings, pool = LazyInventory(), describe_environment(), KeptWorkerPool()
     runtimes = expand.installed_runtimes()
     try:
         while order := orders.next():

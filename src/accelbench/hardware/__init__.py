@@ -1,1 +1,1 @@
-"""WHERE: detection of every platform, machine snapshot, telemetry — one vendor a file."""
+"""Detection of every platform, machine snapshots and telemetry, one vendor per file."""

@@ -1,4 +1,4 @@
-"""Browsers on this machine, in which WebGPU, WebNN and WebAssembly run.
+"""Browsers on this machine that run WebGPU, WebNN and WebAssembly.
 
 Without starting a browser only its existence is known. Only a page can ask for its adapter, and
 whether that is a GPU or software.
@@ -24,7 +24,7 @@ _VERSION_SECONDS = 10.0
 
 _CHROMIUM, _FIREFOX, _WEBKIT = "chromium", "firefox", "webkit"
 
-#: What PATH may have: program → (name, engine), the best supported first.
+#: Name and engine of each program that PATH may have, the best supported first.
 _PROGRAMS = {
     "google-chrome": ("Google Chrome", _CHROMIUM),
     "google-chrome-stable": ("Google Chrome", _CHROMIUM), "chrome": ("Google Chrome", _CHROMIUM),
@@ -47,14 +47,14 @@ _WINDOWS = {
     "Mozilla Firefox/firefox.exe": ("Firefox", _FIREFOX),
 }
 
-#: The one browser that is to be used, and no other.
+#: Variable that names the only browser to use.
 BROWSER_VARIABLE = "ACCELBENCH_BROWSER"
-#: As the browser that was fetched is called; what it is, is said in runtimes/browser/assets.py.
+#: Name of the downloaded browser, which engines/browser/assets.py describes.
 FETCHED = "Chromium (fetched)"
 
-#: What to do where the browser that was named is not there.
+#: Advice if the named browser does not exist.
 NAME_ANOTHER = f"Name a browser's program, or none: unset {BROWSER_VARIABLE}"
-#: What to do where there is none; the command itself says where it can fetch one.
+#: Advice if there is no browser; the command reports where it can download one.
 HAVE_ONE = (
     "Run: accelbench setup browser (fetches one on Linux on x86-64), or install Google Chrome,"
     " Chromium or Microsoft Edge."
@@ -65,7 +65,7 @@ NOT_ASKED = "not known until a page asks this browser for one"
 
 @dataclass(frozen=True)
 class Browser:
-    """A browser that could be started."""
+    """Browser that could be started."""
 
     name: str
     path: str
@@ -73,13 +73,13 @@ class Browser:
 
 
 class Programs(Protocol):
-    """Finds programs; replaced by a record in tests."""
+    """Finder of programs, which tests replace."""
 
     def find(self) -> list[Browser]:
         """Return every known browser, the best supported first."""
 
-    def named_in_vain(self) -> str:
-        """Return what is wrong with the browser that the user named, or ""."""
+    def explain_missing(self) -> str:
+        """Return why the browser that the user named is not usable; "" if it is."""
 
     def version(self, browser: Browser) -> str:
         """Return a browser's version, or ""."""
@@ -87,34 +87,34 @@ class Programs(Protocol):
 
 @dataclass
 class InstalledPrograms:
-    """The programs of this machine."""
+    """Programs of this machine."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     system: str = sys.platform
 
     def find(self) -> list[Browser]:
-        path = self._named()
+        path = self._named_path()
         if path is not None:
             return [Browser(path.stem, str(path), _kind(path))] if _can_start(path) else []
         browsers: dict[str, Browser] = {}
-        for path, (name, engine) in [*self._places(), *self._fetched()]:
+        for path, (name, engine) in [*self._candidate_paths(), *self._downloaded_paths()]:
             # A later name of the same file (chromium-browser → chromium) is the same browser.
             if _can_start(path):
                 browsers.setdefault(str(path.resolve()), Browser(name, str(path), engine))
-        # Who names none gets the first: an installed Firefox must not hide one that was fetched.
+        # The first one is used by default: an installed Firefox must not hide a downloaded one.
         return sorted(browsers.values(), key=lambda browser: browser.engine != _CHROMIUM)
 
-    def named_in_vain(self) -> str:
-        path = self._named()
+    def explain_missing(self) -> str:
+        path = self._named_path()
         if path is None or _can_start(path):
             return ""
         return f"there is no program at {path}, which {BROWSER_VARIABLE} or --browser names"
 
-    def _named(self) -> Path | None:
+    def _named_path(self) -> Path | None:
         named = self.environment.get(BROWSER_VARIABLE)
         return Path(named).expanduser().absolute() if named else None
 
-    def _places(self) -> list[tuple[Path, tuple[str, str]]]:
+    def _candidate_paths(self) -> list[tuple[Path, tuple[str, str]]]:
         folders = [Path(p) for p in self.environment.get("PATH", "").split(os.pathsep) if p]
         suffix = ".exe" if self.system == "win32" else ""
         places = [
@@ -131,15 +131,15 @@ class InstalledPrograms:
             places += [(root / inside, kind) for inside, kind in _WINDOWS.items() for root in roots]
         return places
 
-    def _fetched(self) -> list[tuple[Path, tuple[str, str]]]:
+    def _downloaded_paths(self) -> list[tuple[Path, tuple[str, str]]]:
         folder = default_folder(self.environment) / "browser"
         builds = folder.glob("chromium-*/chromium")
-        # Those that earlier releases fetched stay in the cache, and are not the one that is meant.
+        # Downloads of earlier releases stay in the cache, and are not used.
         newest_first = sorted(builds, key=_build_numbers, reverse=True)
         return [(path, (FETCHED, _CHROMIUM)) for path in newest_first]
 
     def version(self, browser: Browser) -> str:
-        # On Windows asking for the version opens a window; Safari does not know the question.
+        # On Windows the option for the version opens a window; Safari lacks the option.
         if self.system == "win32" or browser.engine == _WEBKIT:
             return ""
         return _version(browser.path)
@@ -174,13 +174,13 @@ def _version(path: str) -> str:
 class _Browsers:
     hardware: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = (_CHROMIUM, _FIREFOX, _WEBKIT)
-    #: What may be known of a browser's adapter; none where it does not matter.
+    #: Details about the adapter; empty if it does not matter.
     asked: ClassVar[Mapping[str, str]] = {"adapter": NOT_ASKED}
 
     programs: Programs = field(default_factory=InstalledPrograms)
 
     def detect(self) -> list[Device | Absent]:
-        if vain := self.programs.named_in_vain():
+        if vain := self.programs.explain_missing():
             return [Absent(self.hardware, vain, NAME_ANOTHER)]
         browsers = self.programs.find()
         suitable = [browser for browser in browsers if browser.engine in self.engines]
@@ -201,7 +201,7 @@ class _Browsers:
 
 
 class WasmDetector(_Browsers):
-    """Finds browsers: every one of today has WebAssembly with SIMD."""
+    """Detector of browsers, which all have WebAssembly with SIMD."""
 
     hardware = "wasm"
     colour = "#009c78"
@@ -209,21 +209,21 @@ class WasmDetector(_Browsers):
 
 
 class WebgpuDetector(_Browsers):
-    """Finds browsers that may have WebGPU; without a GPU they answer with a software adapter."""
+    """Detector of browsers that may have WebGPU; without a GPU they use a software adapter."""
 
     hardware = "webgpu"
     colour = "#9c6024"
 
 
 class WebnnDetector(_Browsers):
-    """Finds browsers that may have WebNN; many builds of Chromium have no backend for it."""
+    """Detector of browsers that may have WebNN; many builds of Chromium have no backend for it."""
 
     hardware = "webnn"
     colour = "#c048c0"
     engines = (_CHROMIUM,)
 
     def detect(self) -> list[Device | Absent]:
-        # The one that was fetched has a backend, which many others have not.
+        # The downloaded one has a backend, which many others lack.
         return sorted(
             super().detect(), key=lambda dev: not (isinstance(dev, Device) and dev.name == FETCHED)
         )

@@ -1,7 +1,7 @@
-"""Shared parts of all detectors: ways to ask the machine, and errors while asking.
+"""Shared parts of all detectors: readers of the machine, and their errors.
 
-Facts come from files, commands and throw-away processes. Each is reached through a small reader
-that is handed in, so that tests answer from records and need no device.
+Facts come from files, commands and disposable processes. Each has a small reader that is passed as
+an argument, so that tests answer from records and need no device.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from zlib import crc32
 
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.plugins import HARDWARE, PluginError, load, registered
+from accelbench.core.plugins import HARDWARE, PluginError, find_entry_points, load
 from accelbench.core.protocols import Absent, Device
 
 log = logging.getLogger(__name__)
 
 
 class HardwareError(SurroundingsError):
-    """Asking a platform did not work: `message` is the reason, `advice` what would help."""
+    """A query of a platform failed: `message` is the reason, `advice` the remedy."""
 
 
 class PackageMissingError(HardwareError):
@@ -39,24 +39,24 @@ class DriverMissingError(HardwareError):
 
 
 class NoDeviceError(HardwareError):
-    """All parts are there, but no device."""
+    """All software is there, but no device."""
 
 
 class ToolMissingError(HardwareError):
-    """A command that should be asked does not exist here."""
+    """A required command does not exist here."""
 
 
 class ProbeFailedError(HardwareError):
-    """A command or a throw-away process ended badly."""
+    """A command or a disposable process failed."""
 
 
 class ProbeTimeoutError(ProbeFailedError):
-    """A command or a throw-away process did not answer in time and was killed."""
+    """A command or a disposable process did not answer in time and was killed."""
 
 
 @dataclass(frozen=True)
 class NotAvailable:
-    """Stands for a value that cannot be known here: never 0, always with the reason."""
+    """Unknown value, never 0, with the reason."""
 
     reason: str
 
@@ -65,7 +65,7 @@ class NotAvailable:
 
 
 class Files(Protocol):
-    """Reads the operating system's files."""
+    """Reader of the operating system's files."""
 
     def text(self, path: str) -> str | None:
         """Return a file's text without surrounding white space, or None."""
@@ -75,11 +75,12 @@ class Files(Protocol):
 
 
 class SystemFiles:
-    """The files of the machine this runs on."""
+    """Reader of this machine's files."""
 
     def text(self, path: str) -> str | None:
         try:
-            # One unbuffered read a file: half the time of open() for what snapshots read.
+            # One unbuffered read per file takes half the time of open(), which matters for
+            # snapshots.
             handle = os.open(path, os.O_RDONLY)
         except OSError:
             return None
@@ -101,7 +102,7 @@ class SystemFiles:
 
 
 def named_numbers(text: str | None) -> dict[str, int]:
-    """Return the numbers of lines that hold a name and a number; other lines are left out."""
+    """Return the numbers of lines with a name and a number; other lines are left out."""
     rows = (line.split() for line in (text or "").splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
@@ -142,7 +143,7 @@ def run_command(args: Sequence[str], timeout: float) -> str:
     return ended.stdout
 
 
-#: Runs `main()` of a module in a throw-away process and gives what it returned, as JSON.
+#: Runs `main()` of a module in a disposable process and returns its JSON answer.
 Probe = Callable[[str, float], Any]
 
 _PROBE = (
@@ -159,42 +160,42 @@ def probe_in_process(module: str, timeout: float) -> Any:
     A driver's library can end or block the process that loads it, and workers would inherit what
     the conductor loads.
     """
-    # -P: a file of the user's in the current directory must not stand in for a module.
+    # -P: a user's file in the current directory must not replace a module.
     text = run_command([sys.executable, "-P", "-c", _PROBE, module], timeout)
     try:
-        # Libraries print banners of their own: the answer is the last line.
+        # Libraries print banners, so the answer is the last line.
         return json.loads(text.strip().splitlines()[-1])
     except (IndexError, ValueError) as error:
         raise ProbeFailedError(f"{module} gave no readable answer") from error
 
 
-def visible(places: list[dict[str, Any]], wanted: str | None) -> list[dict[str, Any]]:
-    """Apply a vendor's list of visible devices: numbers or the beginning of a UUID.
+def filter_visible(cards: list[dict[str, Any]], listed: str | None) -> list[dict[str, Any]]:
+    """Return the devices in a vendor's list of visible ones: numbers, or the start of a UUID.
 
-    Like the vendors' drivers, it ignores what follows the first bad entry.
+    Like the vendors' drivers, it ignores entries after the first invalid one.
     """
-    if wanted is None:
-        return places
+    if listed is None:
+        return cards
     chosen: list[dict[str, Any]] = []
-    for entry in (part.strip() for part in wanted.split(",")):
+    for entry in (part.strip() for part in listed.split(",")):
         if entry.isdigit():
-            named = places[int(entry) : int(entry) + 1]
+            named = cards[int(entry) : int(entry) + 1]
         else:
-            named = [p for p in places if entry and str(p.get("uuid")).startswith(entry)]
+            named = [p for p in cards if entry and str(p.get("uuid")).startswith(entry)]
         if len(named) != 1 or named[0] in chosen:
             break
         chosen += named
     return chosen
 
 
-def absent(hardware: str, error: HardwareError, remedy: str) -> Absent:
+def to_absent(hardware: str, error: HardwareError, remedy: str) -> Absent:
     """Return an error as the reason why a platform is absent."""
     log.debug("%s absent: %s", hardware, error)
     return Absent(hardware, error.message, error.advice or remedy)
 
 
 class DeviceSearch:
-    """A detector that raises HardwareError while it looks for devices."""
+    """Detector that raises HardwareError while it searches for devices."""
 
     hardware: str
     remedy: str
@@ -203,10 +204,10 @@ class DeviceSearch:
         try:
             return list(self._devices())
         except HardwareError as error:
-            return [absent(self.hardware, error, self.remedy)]
+            return [to_absent(self.hardware, error, self.remedy)]
 
     def _devices(self) -> Sequence[Device | Absent]:
-        """Return the devices that are here, at least one."""
+        """Return the devices that were found, at least one."""
         return [self._only_device()]
 
     def _only_device(self) -> Device:
@@ -214,8 +215,8 @@ class DeviceSearch:
         raise NotImplementedError
 
 
-#: For a platform that declares none, or one that nobody has registered: imported figures have such.
-SPARE = ("#5c5c5c", "#847800", "#6c84a0", "#b45430", "#846c9c", "#3c6c3c")
+#: Colours of platforms that declare none or are not registered, such as those of imported results.
+SPARE_COLOURS = ("#5c5c5c", "#847800", "#6c84a0", "#b45430", "#846c9c", "#3c6c3c")
 _FORM = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -223,11 +224,11 @@ _FORM = re.compile(r"#[0-9a-fA-F]{6}")
 def colour_of(hardware: str) -> str:
     """Return a platform's colour in every chart, as "#rrggbb"; its detector declares it.
 
-    The eleven of our own were searched together: any two are at least 0.10 apart in OKLab, five
-    times what an eye just distinguishes, also for protanopes and deuteranopes. Their luminance is
-    between 0.03 and 0.30, so each has a contrast of at least 3 with white paper.
+    The eleven built-in colours were optimised together: any two are at least 0.10 apart in OKLab,
+    five times the smallest visible difference, also for protanopes and deuteranopes. Their
+    luminance is between 0.03 and 0.30, so each has a contrast of at least 3 with white paper.
     """
-    point = registered(HARDWARE).get(hardware)
+    point = find_entry_points(HARDWARE).get(hardware)
     if point is not None:
         try:
             declared = getattr(load(point), "colour", None)
@@ -235,4 +236,4 @@ def colour_of(hardware: str) -> str:
             declared = None
         if isinstance(declared, str) and _FORM.fullmatch(declared):
             return declared.lower()
-    return SPARE[crc32(hardware.encode()) % len(SPARE)]
+    return SPARE_COLOURS[crc32(hardware.encode()) % len(SPARE_COLOURS)]

@@ -1,4 +1,4 @@
-"""The CPU in full: on Linux from its files, on macOS from sysctl, elsewhere from psutil."""
+"""CPU facts: on Linux from files, on macOS from sysctl, on other systems from psutil."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware import cpufacts
 from accelbench.hardware.common import (
@@ -27,7 +27,7 @@ from accelbench.hardware.limits import ResourceLimits, read_limits
 
 @dataclass(frozen=True)
 class CpuFacts:
-    """Everything known of the CPU and of what this process may use of it."""
+    """Facts about the CPU and the part that this process may use."""
 
     model: str
     vendor: str
@@ -53,7 +53,7 @@ class CpuFacts:
         )
 
     def details(self) -> dict[str, Any]:
-        body: dict[str, Any] = plain(self)
+        body: dict[str, Any] = to_plain(self)
         if isinstance(self.scaling, NotAvailable):
             body["scaling"] = str(self.scaling)
         elif isinstance(self.scaling.boost, NotAvailable):
@@ -65,7 +65,7 @@ class CpuFacts:
 
 @dataclass(frozen=True)
 class CpuDetector:
-    """Finds the host's CPU: the one platform that is always there."""
+    """Detector of the host's CPU, which is always present."""
 
     hardware = "cpu"
     colour = "#4878fc"
@@ -153,7 +153,7 @@ def read_sysctls(command: Command, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def mac_facts(command: Command, machine: str) -> CpuFacts:
-    """Read facts from sysctl, and from psutil what sysctl lacks."""
+    """Return facts from sysctl, and from psutil those that sysctl lacks."""
     sysctls = read_sysctls(command, _SYSCTLS)
     rest = psutil_facts(machine)
     numbers = {key: int(value) for key, value in sysctls.items() if value.isdigit()}
@@ -184,7 +184,7 @@ def mac_facts(command: Command, machine: str) -> CpuFacts:
 
 
 def psutil_facts(machine: str) -> CpuFacts:
-    """Return psutil's facts of any system: enough to name and count."""
+    """Return psutil's facts, which suffice to name and count the CPUs of any system."""
     import psutil
 
     memory, threads = psutil.virtual_memory(), os.cpu_count() or 1
@@ -216,25 +216,25 @@ def _windows_name() -> str:
         return str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
 
 
-#: What Docker and Podman put into every container's root.
-_LEFT = ("/.dockerenv", "/run/.containerenv")
-#: Set by Podman, LXC, systemd-nspawn and build engines, and by Kubernetes, in what they start.
+#: Files in the root of every container of Docker and Podman.
+_MARKER_FILES = ("/.dockerenv", "/run/.containerenv")
+#: Variables that Podman, LXC, systemd-nspawn, build engines and Kubernetes set.
 _VARIABLES = ("container", "KUBERNETES_SERVICE_HOST")
-#: In the path of a container's cgroup where the host's hierarchy is seen.
+#: Parts of a container's cgroup path in the host's hierarchy.
 _CGROUPS = ("docker", "kubepods", "containerd", "libpod", "/lxc", "crio-", "buildkit")
 
 
-def container(files: Files | None = None, variables: Mapping[str, str] | None = None) -> str:
-    """Return the sign that this is a container, or ""."""
+def detect_container(files: Files | None = None, variables: Mapping[str, str] | None = None) -> str:
+    """Return evidence that this is a container; "" if there is none."""
     files = files or SystemFiles()
     here = os.environ if variables is None else variables
-    for path in _LEFT:
+    for path in _MARKER_FILES:
         if files.text(path) is not None:
             return f"{path} is there"
     for name in _VARIABLES:
         if here.get(name):
             return f"the variable {name} is set"
-    # The first process has it where a shell's variables were cleared; root alone may look.
+    # The first process has it even if a shell's variables were cleared; only root can read it.
     first = (files.text("/proc/1/environ") or "").split("\0")
     if any(variable.startswith("container=") for variable in first):
         return "the first process was started with the variable container"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from accelbench.hardware.common import Files, NotAvailable, number
 
-#: The kernel's flag → the name people know, for those that change how fast models run.
+#: Usual name of each kernel flag that affects the speed of models.
 X86_SETS = {
     "sse4_2": "SSE4.2", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx_vnni": "AVX-VNNI",
     "avx512f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "avx512_bf16": "AVX-512 BF16",
@@ -41,18 +41,18 @@ _X86_MAKERS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "HygonGenuine": "
 
 @dataclass(frozen=True)
 class Cache:
-    """One level of cache: its size, and how many of them there are."""
+    """Level of cache: its size, and the number of instances."""
 
     name: str  # L1d, L1i, L2, L3
     bytes: int
-    instances: int | None  # None where only the size is told
+    instances: int | None  # None if only the size is known
 
 
 @dataclass(frozen=True)
 class Topology:
     """Arrangement of the CPUs."""
 
-    sockets: int | None  # None where the system does not tell
+    sockets: int | None  # None if unknown
     cores: int
     threads: int
     numa_nodes: int | None
@@ -103,7 +103,7 @@ def _arm_parts(cpuinfo: str) -> list[tuple[int, int]]:
 
 
 def instruction_sets(cpuinfo: str) -> tuple[str, ...]:
-    """Return those of the sets above that this CPU has, in their order."""
+    """Return which of the sets above this CPU has, in their order."""
     fields = first_block(cpuinfo)
     if "flags" in fields:
         flags, known = fields["flags"].split(), X86_SETS
@@ -116,8 +116,8 @@ def instruction_sets(cpuinfo: str) -> tuple[str, ...]:
 def hypervisor(cpuinfo: str, product: str, vendor: str) -> str | None:
     """Return the host of a virtual machine, or None.
 
-    x86 processors have a flag, which alone is trusted. Elsewhere only the firmware's names help,
-    and a cloud's bare machines carry the cloud's name too.
+    On x86 only the processor's flag is trusted. Other processors have only the firmware's names,
+    and a cloud's bare machines have the cloud's name too.
     """
     names = f"{vendor} {product}".strip()
     fields = first_block(cpuinfo)
@@ -143,7 +143,7 @@ _CPUS = "/sys/devices/system/cpu"
 
 
 def online(files: Files) -> list[int]:
-    """Return the logical CPUs that the kernel uses."""
+    """Return the logical CPUs in use by the kernel."""
     listed = cpu_list(files.text(f"{_CPUS}/online"))
     return listed or [int(n[3:]) for n in files.names(_CPUS) if re.fullmatch(r"cpu\d+", n)]
 
@@ -221,8 +221,8 @@ class Scaling:
     boost: bool | NotAvailable
 
 
-def spread(cpus: list[int], most: int) -> list[int]:
-    """Return at most so many of the CPUs, evenly apart and always the same ones."""
+def pick_spaced(cpus: list[int], most: int) -> list[int]:
+    """Return at most `most` CPUs, evenly spaced and always the same ones."""
     if len(cpus) <= most:
         return cpus
     return [cpus[i * len(cpus) // most] for i in range(most)]
@@ -231,7 +231,7 @@ def spread(cpus: list[int], most: int) -> list[int]:
 def scaling(files: Files) -> Scaling | NotAvailable:
     """Return governor, driver, range and boost."""
     governors, lows, highs, drivers = set(), [], [], set()
-    for cpu in spread(online(files), _SAMPLED_CPUS):
+    for cpu in pick_spaced(online(files), _SAMPLED_CPUS):
         folder = f"{_CPUS}/cpu{cpu}/cpufreq"
         governor = files.text(f"{folder}/scaling_governor")
         if governor is None:
@@ -252,10 +252,10 @@ def scaling(files: Files) -> Scaling | NotAvailable:
 
 
 def governor(files: Files) -> str | NotAvailable:
-    """Return only the governor's name: cheap, for snapshots."""
+    """Return only the governor's name, which is fast enough for snapshots."""
     names = {
         name
-        for cpu in spread(online(files), _SAMPLED_CPUS)
+        for cpu in pick_spaced(online(files), _SAMPLED_CPUS)
         if (name := files.text(f"{_CPUS}/cpu{cpu}/cpufreq/scaling_governor")) is not None
     }
     return ", ".join(sorted(names)) if names else NO_CPUFREQ
@@ -274,9 +274,9 @@ def boost(files: Files) -> bool | NotAvailable:
 
 
 def frequencies_mhz(files: Files) -> dict[int, float]:
-    """Return the present frequency of a few CPUs; none if the kernel does not show them."""
+    """Return the current frequency of a few CPUs; empty if the kernel does not show them."""
     frequencies = {}
-    for cpu in spread(online(files), _SAMPLED_CPUS):
+    for cpu in pick_spaced(online(files), _SAMPLED_CPUS):
         value = number(files.text(f"{_CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"))
         if value is not None:
             frequencies[cpu] = value / 1000

@@ -1,6 +1,6 @@
-"""NVIDIA GPUs, by NVML in a throw-away process; without its Python package, by nvidia-smi.
+"""NVIDIA GPUs, by NVML in a disposable process, or by nvidia-smi without its Python package.
 
-NVML counts devices in PCI order whatever CUDA_VISIBLE_DEVICES contains; the detector works out
+NVML counts devices in PCI order whatever CUDA_VISIBLE_DEVICES contains; the detector determines
 which of them a worker sees, and under what number.
 """
 
@@ -23,9 +23,9 @@ from accelbench.hardware.common import (
     PackageMissingError,
     Probe,
     SystemFiles,
+    filter_visible,
     probe_in_process,
     run_command,
-    visible,
 )
 
 #: A machine with eight cards without persistence mode takes seconds to initialise.
@@ -34,17 +34,17 @@ _TIMEOUT_SECONDS = 30.0
 _DRIVER_REMEDY = "Needs an NVIDIA GPU and its driver; then: accelbench setup cuda"
 _PACKAGE_REMEDY = "Install the reader of NVIDIA's library with: accelbench setup cuda"
 
-#: Any of them means that a driver is there: on Linux, in containers, in WSL, on Jetson.
+#: Files that show a driver: on Linux, in containers, in WSL, on Jetson.
 _SIGNS = ("/proc/driver/nvidia/version", "/sys/module/nvidia/initstate")
 _SIGN_FOLDERS = ("/proc/driver/nvidia", "/usr/lib/wsl/lib", "/proc/device-tree/gpu")
-_DOORS = {"nvidiactl", "nvidia0", "dxg"}
+_DEVICE_FILES = {"nvidiactl", "nvidia0", "dxg"}
 
 _SMI_QUERY = ("name", "uuid", "memory.total", "power.limit", "compute_cap", "pci.bus_id")
 
 
 @dataclass(frozen=True)
 class CudaDetector(DeviceSearch):
-    """Finds NVIDIA GPUs without loading CUDA."""
+    """Detector of NVIDIA GPUs that does not load CUDA."""
 
     hardware = "cuda"
     colour = "#5ca400"
@@ -57,10 +57,10 @@ class CudaDetector(DeviceSearch):
     system: str = sys.platform
 
     def _devices(self) -> list[Device]:
-        self._look_for_driver()
-        return devices(self._ask(), self.environment)
+        self._require_driver()
+        return devices(self._read_answer(), self.environment)
 
-    def _look_for_driver(self) -> None:
+    def _require_driver(self) -> None:
         if self.system == "darwin":
             raise DriverMissingError("NVIDIA has no driver for macOS", "Use Linux or Windows.")
         if self.system != "linux":
@@ -68,12 +68,12 @@ class CudaDetector(DeviceSearch):
         signs = (
             any(self.files.text(path) is not None for path in _SIGNS)
             or any(self.files.names(path) for path in _SIGN_FOLDERS)
-            or not _DOORS.isdisjoint(self.files.names("/dev"))
+            or not _DEVICE_FILES.isdisjoint(self.files.names("/dev"))
         )
         if not signs:
             raise DriverMissingError("no NVIDIA driver is loaded")
 
-    def _ask(self) -> dict[str, Any]:
+    def _read_answer(self) -> dict[str, Any]:
         answer: dict[str, Any] = self.probe("accelbench.hardware.cuda", _TIMEOUT_SECONDS)
         if answer.get("missing") == "package":
             try:
@@ -119,13 +119,13 @@ def devices(answer: Mapping[str, Any], environment: Mapping[str, str]) -> list[D
     cards = list(answer["cards"])
     if not cards:
         raise NoDeviceError("an NVIDIA driver is loaded, but it has no GPU")
-    places = _places(cards)
+    places = _allocatable(cards)
     if not places:
         raise NoDeviceError(
             "MIG is on, but no MIG instance exists",
             "Make one with: nvidia-smi mig -cgi 0 -C, or switch MIG off.",
         )
-    chosen = visible(places, environment.get("CUDA_VISIBLE_DEVICES"))
+    chosen = filter_visible(places, environment.get("CUDA_VISIBLE_DEVICES"))
     if not chosen:
         raise NoDeviceError(
             f"CUDA_VISIBLE_DEVICES={environment['CUDA_VISIBLE_DEVICES']} hides every GPU",
@@ -141,8 +141,8 @@ def devices(answer: Mapping[str, Any], environment: Mapping[str, str]) -> list[D
     return [_device(place, i, answer, note) for i, place in enumerate(chosen)]
 
 
-def _places(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return where work can run: a whole card, or each MIG instance of a divided one."""
+def _allocatable(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return where work can run: whole cards, or each MIG instance of a divided card."""
     places: list[dict[str, Any]] = []
     for card in cards:
         if not card.get("mig"):
@@ -193,7 +193,7 @@ def main() -> dict[str, Any]:
 def read_cards(nvml: Any) -> dict[str, Any]:
     """Return all cards of an initialised NVML module."""
     count = nvml.nvmlDeviceGetCount()
-    version = _asked(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2)
+    version = _query(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2)
     return {
         "driver": _text(nvml.nvmlSystemGetDriverVersion()),
         "cuda": None if version is None else f"{version // 1000}.{version % 1000 // 10}",
@@ -201,7 +201,7 @@ def read_cards(nvml: Any) -> dict[str, Any]:
     }
 
 
-def _asked(nvml: Any, question: Callable[..., Any], *args: Any) -> Any:
+def _query(nvml: Any, question: Callable[..., Any], *args: Any) -> Any:
     try:
         return question(*args)
     except nvml.NVMLError:
@@ -213,16 +213,16 @@ def _text(value: Any) -> str:
 
 
 def _card(nvml: Any, handle: Any) -> dict[str, Any]:
-    capability = _asked(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    limit = _asked(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
-    mig = _asked(nvml, nvml.nvmlDeviceGetMigMode, handle)
-    pci = _asked(nvml, nvml.nvmlDeviceGetPciInfo, handle)
+    capability = _query(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    limit = _query(nvml, nvml.nvmlDeviceGetPowerManagementLimit, handle)
+    mig = _query(nvml, nvml.nvmlDeviceGetMigMode, handle)
+    pci = _query(nvml, nvml.nvmlDeviceGetPciInfo, handle)
     return {
         **_identity(nvml, handle),
         "power_limit_watts": None if limit is None else limit / 1000,
         "compute_capability": None if capability is None else f"{capability[0]}.{capability[1]}",
-        "cores": _asked(nvml, nvml.nvmlDeviceGetNumGpuCores, handle),
-        "max_sm_clock_mhz": _asked(
+        "cores": _query(nvml, nvml.nvmlDeviceGetNumGpuCores, handle),
+        "max_sm_clock_mhz": _query(
             nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM
         ),
         "pci": None if pci is None else _text(pci.busId),
@@ -233,7 +233,7 @@ def _card(nvml: Any, handle: Any) -> dict[str, Any]:
 
 
 def _identity(nvml: Any, handle: Any) -> dict[str, Any]:
-    memory = _asked(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    memory = _query(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
     return {
         "name": _text(nvml.nvmlDeviceGetName(handle)),
         "uuid": _text(nvml.nvmlDeviceGetUUID(handle)),
@@ -242,14 +242,14 @@ def _identity(nvml: Any, handle: Any) -> dict[str, Any]:
 
 
 def _processes(nvml: Any, handle: Any) -> list[int] | None:
-    running = _asked(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    running = _query(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
     return None if running is None else [process.pid for process in running]
 
 
 def _instances(nvml: Any, handle: Any) -> list[dict[str, Any]]:
     instances = []
-    for index in range(_asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
-        part = _asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+    for index in range(_query(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
+        part = _query(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
         if part is not None:
             instances.append(_identity(nvml, part))
     return instances

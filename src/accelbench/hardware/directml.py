@@ -1,7 +1,7 @@
 """DirectML: every GPU for which Windows has a DirectX 12 driver.
 
-DirectML numbers adapters in the order of Windows, which is neither CUDA's nor HIP's. The first
-shows the desktop, but no command states which it is. So only the first device is found.
+DirectML numbers adapters in the order of Windows, which differs from CUDA's and HIP's. The first
+one shows the desktop, but no command names it. So only the first device is found.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from accelbench.hardware.common import (
 
 _REMEDY = "Needs Windows 10 or later with a driver for DirectX 12."
 _ASK = "Get-CimInstance Win32_VideoController | ForEach-Object { $_.Name }"
-_PATIENCE_S = 20.0
+_TIMEOUT_SECONDS = 20.0
 _PACKAGE = "onnxruntime-directml"
-#: What Windows has without a driver of the card's maker: software, or pictures alone.
+#: Adapters of Windows without a vendor's driver: software, or display only.
 _NO_CARD = ("microsoft basic", "microsoft remote", "microsoft hyper-v")
 
 
 @dataclass(frozen=True)
 class DirectmlDetector(DeviceSearch):
-    """Finds DirectML's first adapter."""
+    """Detector of DirectML's first adapter."""
 
     hardware = "directml"
     colour = "#1818fc"
@@ -50,7 +50,7 @@ class DirectmlDetector(DeviceSearch):
                 f"{_PACKAGE} is not installed",
                 f"Install it in place of onnxruntime: pip install {_PACKAGE}",
             ) from None
-        output = self.command(["powershell", "-NoProfile", "-Command", _ASK], _PATIENCE_S)
+        output = self.command(["powershell", "-NoProfile", "-Command", _ASK], _TIMEOUT_SECONDS)
         names = [line.strip() for line in output.splitlines() if line.strip()]
         cards = [name for name in names if not name.lower().startswith(_NO_CARD)]
         if not cards:

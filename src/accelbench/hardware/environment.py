@@ -1,4 +1,4 @@
-"""The machine part of what a run records: system, versions, limits, code version."""
+"""Machine facts that a run records: system, versions, limits, version of the code."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from accelbench.hardware.common import (
 )
 from accelbench.hardware.cpu import CpuDetector
 
-#: Distributions whose version can change a figure or its meaning, whatever runs; those of an
-#: engine are on its runtime's card.
+#: Distributions whose version can change a result of any engine; those of an engine are on its
+#: card.
 PACKAGES = (
     *("accelbench", "numpy", "scipy", "duckdb", "pyarrow"),
     *("nvidia-ml-py", "amdsmi", "psutil"),
 )
 
-#: Variables that change how many threads engines use, what they see or how they compute.
+#: Variables that change an engine's threads, devices or calculations.
 VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_PROC_BIND", "KMP_AFFINITY",
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
@@ -38,13 +38,13 @@ VARIABLES = (
     "GLIBC_TUNABLES", "ONEDNN_MAX_CPU_ISA",
 )  # fmt: skip
 
-#: Allocators that people preload in place of the C library's.
+#: Allocators that are preloaded instead of the C library's.
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
 _GIT_SECONDS = 5.0
 
 
-def environment(
+def describe_environment(
     folder: Path | None = None,
     files: Files | None = None,
     command: Command = run_command,
@@ -52,8 +52,8 @@ def environment(
 ) -> dict[str, Any]:
     """Return everything about this machine and installation that a result may depend on.
 
-    None of the packages is imported. `folder` is the one whose git commit is recorded (default: the
-    current one).
+    None of the packages is imported. The git commit of `folder` is recorded, by default that of the
+    current folder.
     """
     files = files or SystemFiles()
     facts = CpuDetector(files, command).facts()
@@ -80,10 +80,10 @@ def environment(
         },
         "governor": str(scaling) if isinstance(scaling, NotAvailable) else scaling.governor,
         "virtualisation": facts.virtualisation,
-        "packages": packages(version_of, (*PACKAGES, *recorded_packages())),
+        "packages": package_versions(version_of, (*PACKAGES, *recorded_packages())),
         "allocator": find_allocator(files),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
-        "git": git(folder or Path.cwd(), command),
+        "git": read_git_state(folder or Path.cwd(), command),
     }
 
 
@@ -98,7 +98,7 @@ def find_allocator(files: Files) -> str | None:
     return next((name for name in _ALLOCATORS if f"lib{name}" in maps), "libc")
 
 
-def packages(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
+def package_versions(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
     """Return the versions of installed packages."""
     versions = {}
     for name in names:
@@ -109,11 +109,11 @@ def packages(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str
     return versions
 
 
-def git(folder: Path, command: Command = run_command) -> dict[str, Any] | None:
-    """Return commit, branch and whether files differ from it, or None outside a git work tree."""
+def read_git_state(folder: Path, command: Command = run_command) -> dict[str, Any] | None:
+    """Return commit, branch and whether files differ from it; None outside a git work tree."""
 
     def ask(*words: str) -> str:
-        # No optional locks: a benchmark must not disturb work going on in the tree.
+        # No optional locks: a benchmark must not disturb other work in the tree.
         return command(["git", "--no-optional-locks", "-C", str(folder), *words], _GIT_SECONDS)
 
     try:

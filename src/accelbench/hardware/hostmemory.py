@@ -1,15 +1,14 @@
-"""A worker's host memory: what the model added, without the code it runs on.
+"""Host memory of a worker: the memory that the model added, without code.
 
     counted now  = (resident − code now)    − (resident − code at the baseline)
     counted peak = (VmHWM    − code now)    − (resident − code at the baseline)
 
 *Code* is every resident page of a program or shared object. A forked worker starts without the
-template's library pages and faults them in: counted, they would be charged to the first model.
-Weights mapped from a file are not code, and count. Writing 5 to /proc/self/clear_refs resets
-`VmHWM`, so a peak costs nothing while the work runs. Finding the code means reading
+template's library pages and faults them in: if they counted, they would be charged to the first
+model. Weights mapped from a file are not code, and count. Writing 5 to /proc/self/clear_refs resets
+`VmHWM`, so a peak costs nothing while the work runs. Finding the code requires reading
 /proc/self/smaps: 14 ms in a process with torch and transformers (781 mappings), and 10 to 20 ms
-more per GiB. It is read once a case, never while anything is timed; a sample by `reader()` takes
-6 µs.
+more per GiB. It is read once per case, never during timing; a sample by `reader()` takes 6 µs.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     import psutil
 
-#: Time between two samples: 200 a second see every phase of a step that matters, and
-#: cost about 10 µs each of the worker's time (6 of them reading).
+#: Time between two samples: 200 per second show every relevant phase of a step, and take about
+#: 10 µs each of the worker's time, 6 of them for reading.
 _SAMPLE_SECONDS = 0.005
 
 _SHARED_OBJECT = re.compile(r"\.so(\.[^/]*)?$|\.dylib$|\.pyd$")
-#: What the other lines of smaps begin with; a mapping begins with a hexadecimal address.
+#: First characters of the other lines of smaps; a mapping begins with a hexadecimal address.
 _NAMES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _HEADER = re.compile(r"[0-9a-f]+-[0-9a-f]+ (\S{4}) \S+ \S+ \d+ *(.*)")
 
@@ -89,16 +88,16 @@ def parse_statm(statm: str, page_bytes: int) -> int:
     return int(statm.split()[1]) * page_bytes
 
 
-def give_back_freed_memory() -> None:
+def release_freed_memory() -> None:
     """Return freed memory that glibc's allocator still holds to the system.
 
-    A worker measures several cases. Otherwise a case's memory contained what the case before freed:
-    799 instead of 482 MB for vit-base in ONNX Runtime at batch 4 after batch 1, whose profiling
-    session had held the weights a second time.
+    A worker measures several cases. Without this, a case's memory included memory freed by the case
+    before: 799 instead of 482 MB for vit-base in ONNX Runtime at batch 4 after batch 1, whose
+    profiling session had held the weights a second time.
     """
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:  # musl has none
+    if trim is not None:  # musl lacks it
         trim(0)
 
 
@@ -127,9 +126,10 @@ def has_glibc() -> bool:
 
 
 class HostMemory(ABC):
-    """Counts what this process has taken since `start()`; `source` describes the counter.
+    """Counter of the memory that this process has taken since `start()`.
 
-    If `known` is false, the memory could not be read and there are no values.
+    `source` describes the counter. If `known` is false, the memory could not be read and there are
+    no values.
     """
 
     known = True
@@ -140,7 +140,7 @@ class HostMemory(ABC):
 
     @classmethod
     def start(cls) -> HostMemory:
-        """Record what the process has now; later values exclude it."""
+        """Return a counter whose later values exclude the current memory."""
         return _LinuxMemory() if Path("/proc/self/smaps").exists() else _PsutilMemory()
 
     @abstractmethod
@@ -149,11 +149,11 @@ class HostMemory(ABC):
 
     @abstractmethod
     def peak_bytes(self) -> int | None:
-        """Return the most that was taken since the last reset, or None if unknown."""
+        """Return the most memory taken since the last reset; None if unknown."""
 
     @abstractmethod
     def current_bytes(self) -> int:
-        """Return what is taken now."""
+        """Return the memory taken now."""
 
     def reader(self) -> Callable[[], int]:
         """Return a cheap reader for sampling; `net` turns its values into bytes taken."""
@@ -165,10 +165,10 @@ class HostMemory(ABC):
 
 
 class _LinuxMemory(HostMemory):
-    """Counter by /proc."""
+    """Counter of /proc."""
 
     def __init__(self) -> None:
-        _read_smaps()  # what reading takes (2 MB of lines) is then in the baseline
+        _read_smaps()  # so that the baseline includes the memory for reading (2 MB of lines)
         start = _read_smaps()
         super().__init__(start.data, "VmHWM without code pages, less the worker's start")
         self._hidden = start.code + start.data
@@ -179,16 +179,17 @@ class _LinuxMemory(HostMemory):
         try:
             _write("/proc/self/clear_refs", b"5\n")
         except OSError:
-            # Without it VmHWM still holds an upper bound, which must be called one.
+            # Without the reset VmHWM is an upper bound, and must be described as one.
             self._resets = False
             self.source = "VmHWM since the process began (it cannot be reset here): an upper bound"
 
     def peak_bytes(self) -> int | None:
-        peak = parse_peak(_read("/proc/self/status"))
+        peak = parse_peak(_read_text("/proc/self/status"))
         if peak is None:
             self.source = "not available: /proc/self/status has no VmHWM"
             return None
-        # Some kernels keep the counters per CPU and let VmHWM lag behind what is resident now.
+        # Some kernels keep the counters per CPU, and VmHWM may be below the current resident
+        # memory.
         resident = _read_smaps()
         self._hidden = resident.code + self._baseline
         return max(0, max(peak, resident.total) - self._hidden)
@@ -198,7 +199,7 @@ class _LinuxMemory(HostMemory):
 
     def reader(self) -> Callable[[], int]:
         page = self._page
-        return lambda: parse_statm(_read("/proc/self/statm"), page)
+        return lambda: parse_statm(_read_text("/proc/self/statm"), page)
 
     def net(self, reading: float) -> float:
         return max(0.0, reading - self._hidden)
@@ -228,7 +229,7 @@ class _PsutilMemory(HostMemory):
     def peak_bytes(self) -> int | None:
         highest = self._highest()
         if self._highest_before is not None and highest <= self._highest_before:
-            # The peak before the reset was higher: of this case only an upper bound is known.
+            # The peak before the reset was higher, so this case only has an upper bound.
             self.source = self._source(highest)
         return max(0, highest - self._baseline)
 
@@ -237,7 +238,7 @@ class _PsutilMemory(HostMemory):
             return int(self._process.memory_info().peak_wset)
         import resource
 
-        # macOS counts in bytes where Linux and the BSDs count in KiB.
+        # macOS counts in bytes; Linux and the BSDs count in KiB.
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -246,9 +247,9 @@ class _PsutilMemory(HostMemory):
 
 
 class ProcessesMemory(HostMemory):
-    """Memory that other processes, such as a browser's, have for themselves since now.
+    """Private memory that other processes, such as a browser's, have taken since now.
 
-    No counter has a peak that several processes share: it is the highest sample.
+    No counter has a peak of several processes, so it is the highest sample.
     """
 
     def __init__(self, processes: Callable[[], Iterable[psutil.Process]], whose: str) -> None:
@@ -285,10 +286,10 @@ class ProcessesMemory(HostMemory):
 
 
 def private_bytes(process: psutil.Process) -> int | None:
-    """Return what a process has for itself: 0 if it ended, None if it cannot be read.
+    """Return the private memory of a process: 0 if it ended, None if it cannot be read.
 
-    Of a process that hides its pages, such as a sandboxed renderer, or on macOS, it is the resident
-    memory without what is known to be shared.
+    If a process hides its pages, such as a sandboxed renderer, or on macOS, it is the resident
+    memory without the memory that is known to be shared.
     """
     import psutil
 
@@ -296,9 +297,9 @@ def private_bytes(process: psutil.Process) -> int | None:
         with Path(f"/proc/{process.pid}/smaps_rollup").open() as file:
             return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
     except ProcessLookupError:
-        return 0  # it ended while it was read
+        return 0  # it ended during the read
     except OSError:
-        pass  # another system, another's, or it has ended: psutil knows
+        pass  # another system or user, or the process has ended: psutil decides
     try:
         with contextlib.suppress(psutil.AccessDenied):
             return int(process.memory_full_info().uss)
@@ -311,10 +312,10 @@ def private_bytes(process: psutil.Process) -> int | None:
 
 
 class MemorySampler:
-    """Averages memory over a `with` block by sampling from a thread, in a pass of its own.
+    """Sampler that averages memory over a `with` block from a thread, in a separate pass.
 
-    Never use it around anything that is timed: each sample takes the interpreter's lock.
-    `read_device` gives the device allocator's bytes.
+    Never use it during timing: each sample takes the interpreter's lock. `read_device` returns the
+    device allocator's bytes.
     """
 
     def __init__(
@@ -390,12 +391,12 @@ def average(samples: Iterable[int]) -> float | None:
 
 
 def _read_smaps() -> Resident:
-    # Line by line: the whole text and its lines would take 1 MiB of what is being counted.
+    # Line by line: the whole text and its lines would add 1 MiB to the counted memory.
     with Path("/proc/self/smaps").open(errors="replace") as file:
         return parse_smaps(file)
 
 
-def _read(path: str) -> str:
+def _read_text(path: str) -> str:
     handle = os.open(path, os.O_RDONLY)
     try:
         parts = []

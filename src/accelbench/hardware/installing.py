@@ -1,7 +1,6 @@
-"""Installing packages into accelbench's environment, and the extras of its own metadata.
+"""Installation of packages into accelbench's environment, and the extras of its metadata.
 
-Metadata gives the same answer wherever accelbench came from: an edited tree, a folder, a wheel, an
-address of git or an index.
+Metadata is the same for an editable tree, a folder, a wheel, a git address or an index.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from accelbench.core.devices import cards
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.safe_text import in_quotes
 from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS, Requirement, meets, parse
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 PACKAGE, _PLUGIN = "accelbench", "accelbench-"
-#: For those who change this program: not among the names that are offered.
+#: Extras for developers, which are not offered.
 _NOT_OFFERED = frozenset({"dev"})
 
 VersionOf = Callable[[str], str | None]
@@ -39,13 +38,13 @@ VersionOf = Callable[[str], str | None]
 
 @dataclass(frozen=True)
 class ExtraRequirement:
-    """A requirement of an extra, as the metadata has it and as an installer takes it."""
+    """Requirement of an extra, as text for an installer and parsed."""
 
     text: str
     about: Requirement
 
     def is_met(self, version_of: VersionOf) -> bool:
-        """Return whether an accepted version is here; one that cannot be judged counts."""
+        """Return whether an accepted version is installed; one that cannot be judged counts."""
         have = version_of(self.about.name)
         return have is not None and meets(have, self.about.spec) is not False
 
@@ -71,13 +70,13 @@ class Extras:
     def offered(self) -> tuple[str, ...]:
         return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
 
-    def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
-        """Return bounds of what else comes along; installers refuse what is bounded twice."""
+    def other_bounds(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
+        """Return bounds of other packages; installers refuse a package with two bounds."""
         own = {need.about.name for need in taken}
         return tuple(bound for name, bound in self.bounds.items() if name not in own)
 
-    def meant(self, word: str) -> str:
-        """Return the extra of a word or of the engine it names; raise UsageError without one."""
+    def resolve_extra(self, word: str) -> str:
+        """Return the extra of a word or of its engine; raise UsageError without one."""
         low = word.lower().replace("_", "-")
         engines = _extras_of_engines()
         name = low if low in self.wanted else engines.get(low, low)
@@ -118,7 +117,7 @@ def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
     return Extras({name: tuple(ones) for name, ones in wanted.items()}, bounds)
 
 
-def installed() -> Extras:
+def installed_extras() -> Extras:
     """Return the extras of this installation; raise SurroundingsError if it is not installed."""
     try:
         provided = metadata(PACKAGE).get_all("Provides-Extra") or []
@@ -129,13 +128,13 @@ def installed() -> Extras:
             "Install it, for example from its folder: pip install -e .",
         ) from None
     wanted = {
-        name: (*needs, *(more for need in needs for more in _asked_by_plugin(need, extras)))
+        name: (*needs, *(more for need in needs for more in _plugin_requirements(need, extras)))
         for name, needs in extras.wanted.items()
     }
     return Extras(wanted, extras.bounds)
 
 
-def _asked_by_plugin(need: ExtraRequirement, extras: Extras) -> Iterator[ExtraRequirement]:
+def _plugin_requirements(need: ExtraRequirement, extras: Extras) -> Iterator[ExtraRequirement]:
     """Yield requirements of an installed package of an engine, which may be missing."""
     if not need.about.name.startswith(_PLUGIN):
         return
@@ -177,22 +176,22 @@ def _source() -> tuple[Path | None, tuple[str, ...]]:
     return folder, ("--editable",) if about["dir_info"].get("editable") else ()
 
 
-def chosen(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]:
+def requirements_of(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]:
     """Return the requirements of extras, each once."""
     by_text = {need.text: need for name in names for need in extras.wanted[name]}
     return tuple(by_text.values())
 
 
-def lacking(
+def find_missing(
     wanted: Iterable[ExtraRequirement], version_of: VersionOf
 ) -> tuple[tuple[ExtraRequirement, ...], tuple[str, ...]]:
-    """Return what is to be installed, and notes about what stays.
+    """Return the requirements to install, and notes about kept packages.
 
     A build of ONNX Runtime for other hardware replaces the plain one, which would overwrite it.
     """
     needed, notes = [], []
     for need in wanted:
-        other = _in_its_place(need.about.name, version_of)
+        other = _find_replacement(need.about.name, version_of)
         if other:
             notes.append(f"{other} is here, in the place of {need.about.name}.")
         elif not need.is_met(version_of):
@@ -200,7 +199,7 @@ def lacking(
     return tuple(needed), tuple(notes)
 
 
-def _in_its_place(name: str, version_of: VersionOf) -> str:
+def _find_replacement(name: str, version_of: VersionOf) -> str:
     if name not in ORT_BUILDS or version_of(name) is not None:
         return ""
     return next((other for other in ORT_BUILDS if version_of(other) is not None), "")
@@ -220,18 +219,18 @@ def refuse_clashes(needed: Iterable[ExtraRequirement], version_of: VersionOf) ->
             )
 
 
-#: How pip's lines begin about what stays, dozens of them.
+#: Start of pip's lines about unchanged packages.
 _AS_BEFORE = "Requirement already satisfied"
 _OWN = "Make an environment of its own, and install accelbench there: python3 -m venv .venv"
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A Python environment, as far as an installer is chosen by it."""
+    """Python environment, with the facts that decide about the installer."""
 
     python: str
     folder: Path
-    packages: Path  # where it keeps them
+    packages: Path  # the folder of its packages
     writable: bool
     managed: bool  # by the system's own packages: PEP 668
     pip: bool
@@ -254,7 +253,7 @@ class Environment:
 
     @property
     def installer(self) -> str:
-        """uv for an environment of uv's, else pip; the other one if that is missing."""
+        """Uv for an environment that uv made, else pip; the other one if that is missing."""
         have = [name for name, tool in (("pip", self.pip), ("uv", self.uv)) if tool]
         if self.by_uv and "uv" in have:
             return "uv"
@@ -265,7 +264,7 @@ class Environment:
     ) -> list[str]:
         more = [word for url in index for word in ("--extra-index-url", url)]
         if self.installer == "uv":
-            # uv takes a package from the first index that knows its name; pip looks at all.
+            # uv uses the first index with a package's name; pip searches all.
             strategy = ["--index-strategy", "unsafe-best-match"] if index else []
             again = ["--reinstall"] if reinstall else []
             how = [str(self.uv), "pip", "install", "--python", self.python, *strategy, *again]
@@ -276,7 +275,7 @@ class Environment:
         return [*how, *more, "-c", str(bounds), *requirements]
 
 
-def here() -> Environment:
+def current_environment() -> Environment:
     """Return the environment of this program."""
     packages = Path(sysconfig.get_path("purelib"))
     own = sys.prefix != sys.base_prefix
@@ -288,12 +287,12 @@ def here() -> Environment:
         writable=os.access(packages, os.W_OK),
         managed=managed,
         pip=find_spec("pip") is not None,
-        by_uv=_made_by_uv(),
+        by_uv=_is_uv_environment(),
         uv=shutil.which("uv"),
     )
 
 
-def _made_by_uv() -> bool:
+def _is_uv_environment() -> bool:
     try:
         about = (Path(sys.prefix) / "pyvenv.cfg").read_text(encoding="utf-8")
         if any(line.partition("=")[0].strip() == "uv" for line in about.splitlines()):
@@ -316,14 +315,14 @@ def install(
     environment: Environment,
     requirements: Sequence[str],
     bounds: Sequence[str],
-    tell: Callable[[str], None],
+    on_line: Callable[[str], None],
     *,
     index: Sequence[str] = (),
     reinstall: bool = False,
 ) -> None:
-    """Install packages, but nothing of accelbench itself; `tell` gets the installer's lines.
+    """Install packages, except accelbench itself; `on_line` receives the installer's lines.
 
-    `bounds` are versions that accelbench accepts of other packages, `index` further indexes.
+    `bounds` are versions of other packages that accelbench accepts, `index` further indexes.
     """
     environment.refuse()
     last = ""
@@ -332,14 +331,14 @@ def install(
         nonlocal last
         last = line.strip() or last
         if not line.startswith(_AS_BEFORE):
-            tell(line)
+            on_line(line)
 
-    with temporary_folder() as folder:
+    with create_temporary_folder() as folder:
         file = folder / "bounds.txt"
         file.write_text("".join(f"{line}\n" for line in bounds), encoding="utf-8")
         command = environment.command(requirements, file, index, reinstall)
         try:
-            code = processes.run_heard(command, heard)
+            code = processes.run_with_lines(command, heard)
         except (OSError, subprocess.SubprocessError) as error:
             raise SurroundingsError(
                 f"{environment.installer} cannot be started: {error}.", "Repair it, and try again."

@@ -13,21 +13,21 @@ from posixpath import join, normpath
 
 from accelbench.hardware.common import Files, named_numbers, number
 
-#: cgroup v1 writes "no limit" as the largest page-aligned 63-bit number; anything of
-#: that size is none. (Half of it, since the page size takes a few bits off.)
+#: cgroup v1 writes "no limit" as the largest page-aligned 63-bit number. Half of it is the
+#: threshold, because the page size removes a few bits.
 _NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """Limits by the container and the scheduler. None means no limit."""
+    """Limits of the container and the scheduler. None means no limit."""
 
     cpu_quota: float | None = None  # CPUs' worth of time, 1.5 for 150 ms in 100 ms
     affinity: int | None = None  # CPUs the scheduler may put this process on
     memory_limit_bytes: int | None = None
     memory_used_bytes: int | None = None  # by the limited group, without reclaimable cache
-    cgroup: str = ""  # "v1", "v2" or "" where there are none
-    throttled_us: int | None = None  # time this group has stood still for its quota, so far
+    cgroup: str = ""  # "v1", "v2" or "" without any
+    throttled_us: int | None = None  # time that the quota has stopped this group so far
 
     def effective_cpus(self, logical: int) -> float:
         return min(float(logical), float(self.affinity or logical), self.cpu_quota or logical)
@@ -43,7 +43,7 @@ class ResourceLimits:
 
 @dataclass(frozen=True)
 class Group:
-    """One control group's folder and the visible folders above it, own first."""
+    """Control group: its folder, and the visible folders above it."""
 
     version: int
     folders: tuple[str, ...]
@@ -67,7 +67,7 @@ def read_limits(files: Files, cpus: Callable[[], int | None] = affinity) -> Reso
         memory_limit_bytes=limit,
         memory_used_bytes=used,
         cgroup=_version(groups),
-        throttled_us=_throttled(files, groups),
+        throttled_us=_throttled_us(files, groups),
     )
 
 
@@ -138,7 +138,7 @@ def _memory(files: Files, groups: dict[str, list[Group]]) -> tuple[int | None, i
     )
     if used is None:
         return tightest, None
-    # Inactive page cache is given back under pressure; the kubelet's working set leaves it out too.
+    # Inactive page cache is released under pressure; the kubelet's working set excludes it too.
     stat = named_numbers(files.text(join(holder, "memory.stat")))
     cache = stat.get("total_inactive_file", stat.get("inactive_file", 0))
     return tightest, max(0, used - cache)
@@ -147,7 +147,7 @@ def _memory(files: Files, groups: dict[str, list[Group]]) -> tuple[int | None, i
 def _memory_limits(files: Files, folder: str) -> list[int]:
     names = ("memory.max", "memory.limit_in_bytes")
     limits = [number(files.text(join(folder, name))) for name in names]
-    # Groups above the mount point are out of sight, but version 1 tells what they leave.
+    # Groups above the mount point are not visible, but version 1 shows the memory that they leave.
     limits.append(
         named_numbers(files.text(join(folder, "memory.stat"))).get("hierarchical_memory_limit")
     )
@@ -161,7 +161,7 @@ def _version(groups: dict[str, list[Group]]) -> str:
     return "v2" if versions else ""
 
 
-def _throttled(files: Files, groups: dict[str, list[Group]]) -> int | None:
+def _throttled_us(files: Files, groups: dict[str, list[Group]]) -> int | None:
     total = None
     for folder in _folders(groups, "cpu"):
         stat = named_numbers(files.text(join(folder, "cpu.stat")))

@@ -1,4 +1,4 @@
-"""The machine around a measurement: a cheap snapshot before and after, and their comparison.
+"""Machine state around a measurement: a cheap snapshot before and after, and their comparison.
 
     before = snapshot() ── the measured work ── after = snapshot()
                   └── compare(before, after, …) → Disturbance → noise_warnings(…)
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from accelbench.core.unusable_reasons import NOT_USED
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
-from accelbench.hardware.cpufacts import frequencies_mhz, governor, meminfo, online, spread
+from accelbench.hardware.cpufacts import frequencies_mhz, governor, meminfo, online, pick_spaced
 from accelbench.hardware.limits import ResourceLimits, read_limits
 
-#: CPUs whose throttle counters are read: cores under one lid get hot together.
+#: CPUs whose throttle counters are read; all cores of a package get hot together.
 _THROTTLE_CPUS = 16
 
 #: Ticks of /proc/stat are 10 ms; over less than this a share would be rounding error.
@@ -26,26 +26,26 @@ _SHORTEST_SECONDS = 0.5
 
 # -- when a reader must be warned -------------------------------------------------------
 
-#: A guest that waits for a CPU shows it in every latency. Verdicts want to see 3 %, so
-#: what alone makes 2 % must be said.
+#: A guest that waits for a CPU shows it in every latency. Verdicts must show 3 %, so a cause of 2 %
+#: needs a warning.
 STEAL_SHARE = 0.02
 
-#: One foreign process that is always busy takes 1/cores. Up to a tenth, schedulers place it
-#: beside the measured threads; beyond, it takes turns with them, and two spinning threads
-#: were seen to become four times slower for one busy neighbour on two CPUs.
+#: A foreign process that is always busy takes 1/cores. Up to a tenth, schedulers run it on other
+#: CPUs than the measured threads; beyond, it takes turns with them. One busy process on two CPUs
+#: made two spinning threads four times slower.
 FOREIGN_SHARE = 0.10
 
-#: Of the CPUs, the load average of the last minute: what ran just before is not over yet,
-#: so this is more forgiving than the share that is told afterwards.
+#: Load average of the last minute, as a share of the CPUs. It includes work that has just ended, so
+#: this limit is higher than the share afterwards.
 BUSY_LOAD = 0.5
 
 #: 1 MiB of swap traffic: a page here and there is housekeeping, this is working memory.
 SWAPPED_BYTES = 2**20
 
-#: A group that stood still for its quota for 1 % of the time has had whole steps cut in two.
+#: A quota that stops a group for 1 % of the time interrupts whole steps.
 QUOTA_SHARE = 0.01
 
-#: The only governors that hold the clock up; under others a short step runs at a low clock.
+#: Governors that keep the clock high; with others a short step runs at a low clock.
 STEADY_GOVERNORS = frozenset({"performance"})
 
 
@@ -54,13 +54,13 @@ class CpuSeconds:
     """Seconds that all CPUs together have spent since boot."""
 
     total: float
-    busy: float  # at work for anybody, this process included; without steal
-    steal: float | None  # a hypervisor gave our CPU to another guest; None: not told
+    busy: float  # for all processes, including this one; without steal
+    steal: float | None  # given to other guests by a hypervisor; None if unknown
 
 
 @dataclass(frozen=True)
 class MachineSnapshot:
-    """The machine at one moment. Counters count from boot."""
+    """State of the machine at one time. Counters count from boot."""
 
     taken_ns: int
     cpus: int  # logical
@@ -70,25 +70,25 @@ class MachineSnapshot:
     swapped_bytes: int | None  # in and out together
     governor: str | NotAvailable
     frequencies_mhz: dict[int, float] = field(default_factory=dict)
-    throttle_events: int | None = None  # thermal, over the cores looked at
+    throttle_events: int | None = None  # thermal, of the examined cores
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What happened to the machine between two snapshots; None is unknown."""
+    """Differences between two snapshots; None is unknown."""
 
     seconds: float
     steal: float | None  # share of all CPU time, 0 to 1
     foreign: float | None  # share of all CPU time that other processes used
     swapped_bytes: int | None
     throttle_events: int | None
-    quota_stopped: float | None  # share of the time this group stood still for its CPU quota
+    quota_stopped: float | None  # share of the time that the CPU quota stopped this group
     frequency_change: float | None  # mean of after ÷ before, less 1
 
 
-def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineSnapshot:
-    """Return the machine now; reads only files if there is /proc."""
+def take_snapshot(files: Files | None = None, system: str = sys.platform) -> MachineSnapshot:
+    """Return the current state of the machine, only from files if there is /proc."""
     if system != "linux":
         return _psutil_snapshot()
     files = files or SystemFiles()
@@ -101,7 +101,7 @@ def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineS
         cpu=cpu,
         load=_load(files.text("/proc/loadavg")),
         memory_available=None if available is None else limits.available_memory(available),
-        swapped_bytes=_swapped(files.text("/proc/vmstat")),
+        swapped_bytes=_swapped_bytes(files.text("/proc/vmstat")),
         governor=governor(files),
         frequencies_mhz=frequencies_mhz(files),
         throttle_events=throttle_events(files),
@@ -109,8 +109,8 @@ def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineS
     )
 
 
-def boot(files: Files | None = None) -> str | None:
-    """Return what containers and processes of one kernel share, or None."""
+def boot_id(files: Files | None = None) -> str | None:
+    """Return an id that all containers and processes of one kernel share, or None."""
     text = (files or SystemFiles()).text("/proc/sys/kernel/random/boot_id")
     return text.strip() if text else None
 
@@ -121,7 +121,7 @@ def compare(
     own_cpu_seconds: float,
     cpus: float | None = None,
 ) -> Disturbance:
-    """Compare the snapshots from before and after the work; shares relate to so many CPUs."""
+    """Return the differences between two snapshots around work; shares relate to `cpus` CPUs."""
     seconds = (after.taken_ns - before.taken_ns) / 1e9
     frequency = _frequency_change(before.frequencies_mhz, after.frequencies_mhz)
     swapped = _difference(before.swapped_bytes, after.swapped_bytes)
@@ -134,7 +134,7 @@ def compare(
     return Disturbance(
         seconds=seconds,
         steal=min(1.0, max(0.0, stolen / capacity)) if known and stolen is not None else None,
-        # Ticks are rounded, the work's own time is not: the difference can be just below 0.
+        # Ticks are rounded and the work's own time is not, so the difference can be just below 0.
         foreign=min(1.0, max(0.0, others / capacity)) if known else None,
         swapped_bytes=None if swapped is None else int(swapped),
         throttle_events=None if events is None else int(events),
@@ -145,7 +145,7 @@ def compare(
 
 def usable_cpus() -> int:
     """Return the threads that this process can keep busy."""
-    now = snapshot()
+    now = take_snapshot()
     return max(1, int(now.limits.effective_cpus(now.cpus)))
 
 
@@ -172,7 +172,7 @@ def noise_warnings(
     waited: bool = False,
     other_run: str = "",
 ) -> list[str]:
-    """Return what disturbed a measurement, one warning per cause.
+    """Return the warnings about disturbances of a measurement, one per cause.
 
     `slowed` is the median step divided by the fastest, `waited` whether the engine's threads waited
     for other processes longer than they ran, `other_run` the run that measured at the same time.
@@ -180,7 +180,7 @@ def noise_warnings(
     warnings = []
     foreign = disturbance.foreign or 0.0
     if foreign > FOREIGN_SHARE or waited or other_run:
-        warnings.append(_crowded(foreign, before, slowed, threads, waited, other_run))
+        warnings.append(_busy_text(foreign, before, slowed, threads, waited, other_run))
     if (disturbance.steal or 0) > STEAL_SHARE:
         warnings.append(
             f"The hypervisor gave {_percent(disturbance.steal)} of this machine's CPU time to"
@@ -213,11 +213,11 @@ def noise_warnings(
     return warnings
 
 
-#: By how much the median step is slower than the fastest before that is worth a word.
-_SEEN = 1.05
+#: Ratio of the median step to the fastest from which a warning has it.
+_NOTABLE_RATIO = 1.05
 
 
-def _crowded(
+def _busy_text(
     foreign: float,
     before: MachineSnapshot,
     slowed: float | None,
@@ -225,9 +225,9 @@ def _crowded(
     waited: bool,
     other_run: str,
 ) -> str:
-    """Return the warning of busy CPUs: who used them, the effect, and what would help.
+    """Return the warning about busy CPUs: their users, the effect, and the remedy.
 
-    Threads of one step wait for each other, so it is as slow as the one without a CPU.
+    Threads of one step wait for each other, so it is as slow as the thread without a CPU.
     """
     sentences = []
     if other_run:
@@ -237,7 +237,7 @@ def _crowded(
         sentences.append(f"Other processes {used}")
     if waited:
         sentences.append(f"Its threads waited for other processes longer than they ran. {NOT_USED}")
-    if slowed is not None and slowed >= _SEEN:  # of a single sample it is 1
+    if slowed is not None and slowed >= _NOTABLE_RATIO:  # of a single sample it is 1
         sentences.append(f"The median step took {slowed:.3g} times as long as the fastest.")
     what = "Let that run end" if other_run else "Close other programs"
     sentences.append(f"{what} or use --launches.")
@@ -267,7 +267,7 @@ def _cpu_seconds(stat: str) -> tuple[CpuSeconds, int]:
     ticks = [int(n) for n in lines[0].split()[1:]] if lines else []
     ticks += [0] * (8 - len(ticks))
     user, nice, kernel, idle, wait, irq, soft, steal = ticks[:8]
-    # guest and guest_nice are in user and nice already.
+    # user and nice already include guest and guest_nice.
     busy = user + nice + kernel + irq + soft
     cpus = sum(line.startswith("cpu") for line in lines) - 1
     a_second = os.sysconf("SC_CLK_TCK")
@@ -280,7 +280,7 @@ def _load(text: str | None) -> tuple[float, float, float] | None:
     return (float(words[0]), float(words[1]), float(words[2])) if len(words) >= 3 else None
 
 
-def _swapped(vmstat: str | None) -> int | None:
+def _swapped_bytes(vmstat: str | None) -> int | None:
     rows = dict(line.split(maxsplit=1) for line in (vmstat or "").splitlines() if " " in line)
     if "pswpin" not in rows or "pswpout" not in rows:
         return None
@@ -291,7 +291,7 @@ def throttle_events(files: Files) -> int | None:
     """Return how often the CPU slowed down for heat since boot, or None if not counted."""
     counts = [
         number(files.text(f"/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count"))
-        for cpu in spread(online(files), _THROTTLE_CPUS)
+        for cpu in pick_spaced(online(files), _THROTTLE_CPUS)
     ]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

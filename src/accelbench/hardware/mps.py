@@ -25,7 +25,7 @@ _REMEDY = "Use a Mac with an Apple chip (M1 or later) and macOS 12.3 or later."
 
 @dataclass(frozen=True)
 class MpsDetector(DeviceSearch):
-    """Finds the GPU of an Apple chip."""
+    """Detector of the GPU of an Apple chip."""
 
     hardware = "mps"
     colour = "#24306c"

@@ -1,7 +1,7 @@
-"""OpenVINO's devices (CPU, GPU, NPU), asked for in a throw-away process.
+"""OpenVINO's devices (CPU, GPU, NPU), read in a disposable process.
 
-`ov.Core()` loads every plugin and driver; in the conductor it would start threads that every worker
-inherits, and a broken GPU driver hangs it.
+`ov.Core()` loads every plugin and driver. In the conductor it would start threads that every worker
+inherits, and a broken GPU driver would block it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from accelbench.hardware.common import (
 )
 from accelbench.hardware.cpu import CpuDetector
 
-#: Measured: 0.4 s where only a CPU is found; elsewhere every plugin's driver is loaded.
+#: It took 0.4 s with only a CPU; with other devices every plugin's driver is loaded.
 _TIMEOUT_SECONDS = 60.0
 _REMEDY = "Install it with: accelbench setup openvino"
 _REINSTALL = "Reinstall it: accelbench setup openvino --reinstall"
 
 
-#: The unit that is none of its own: OpenVINO chooses one of the others.
+#: Virtual unit: OpenVINO chooses one of the others.
 _AUTO = "AUTO"
 
 
-def without_telemetry() -> None:
-    """Keep OpenVINO and nncf from reporting home: importing them alone would start a thread."""
+def disable_telemetry() -> None:
+    """Keep OpenVINO and nncf from reporting home; importing them would start a thread for it."""
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 
 def main() -> dict[str, Any]:
-    """Return what OpenVINO sees."""
-    without_telemetry()
+    """Return the devices that OpenVINO finds."""
+    disable_telemetry()
     import openvino
 
     core = openvino.Core()
@@ -66,7 +66,7 @@ def main() -> dict[str, Any]:
     }
 
 
-def _installed() -> bool:
+def _is_installed() -> bool:
     return find_spec("openvino") is not None
 
 
@@ -76,26 +76,26 @@ def _host() -> Device | Absent:
 
 @dataclass(frozen=True)
 class OpenvinoDetector(DeviceSearch):
-    """Finds OpenVINO's devices."""
+    """Detector of OpenVINO's devices."""
 
     hardware = "openvino"
     colour = "#18546c"
     remedy = _REINSTALL
 
     probe: Probe = probe_in_process
-    installed: Callable[[], bool] = _installed
+    installed: Callable[[], bool] = _is_installed
     host: Callable[[], Device | Absent] = _host
 
     def _devices(self) -> list[Device | Absent]:
         if not self.installed():
             raise PackageMissingError("the package openvino is not installed", _REMEDY)
-        return self._named(self.probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
+        return self._to_devices(self.probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
 
-    def _named(self, info: dict[str, Any]) -> list[Device | Absent]:
+    def _to_devices(self, info: dict[str, Any]) -> list[Device | Absent]:
         if not info["devices"]:
             raise NoDeviceError("OpenVINO is installed, but finds no device")
         units = [self._device(unit, i, info["version"]) for i, unit in enumerate(info["devices"])]
-        return [*units, _choosing(units)]
+        return [*units, _automatic_device(units)]
 
     def _device(self, unit: dict[str, Any], ordinal: int, version: str) -> Device:
         memory, count = unit["memory_bytes"], unit["units"] or 1
@@ -119,11 +119,11 @@ class OpenvinoDetector(DeviceSearch):
         )
 
 
-def _choosing(units: Sequence[Device]) -> Device:
-    """Return AUTO as a last device, which nobody gets unasked.
+def _automatic_device(units: Sequence[Device]) -> Device:
+    """Return AUTO as the last device, which is only used on request.
 
-    Its name lists its choices, so that two machines' differ; its memory is the first unit's, the
-    CPU's.
+    Its name lists its choices, so that it differs between machines. Its memory is that of the first
+    unit, the CPU.
     """
     first = units[0]
     return Device(

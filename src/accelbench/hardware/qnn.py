@@ -27,8 +27,8 @@ _REMEDY = (
     " x86-64 Linux too: accelbench setup qnn"
 )
 
-#: The kernel's doors to Hexagon's compute DSP, newest driver first.
-_DOORS = ("fastrpc-cdsp", "fastrpc-cdsp-secure", "adsprpc-smd", "adsprpc-smd-secure")
+#: Device files of Hexagon's compute DSP, newest driver first.
+_DEVICE_FILES = ("fastrpc-cdsp", "fastrpc-cdsp-secure", "adsprpc-smd", "adsprpc-smd-secure")
 
 
 def _package() -> str | None:
@@ -44,7 +44,7 @@ def _version() -> str:
 
 @dataclass(frozen=True)
 class QnnDetector(DeviceSearch):
-    """Finds Hexagon NPUs, or their emulation."""
+    """Detector of Hexagon NPUs, or their emulation."""
 
     hardware = "qnn"
     colour = "#3c3ca8"
@@ -58,7 +58,7 @@ class QnnDetector(DeviceSearch):
 
     def _only_device(self) -> Device:
         arm = self.machine.lower() in ("aarch64", "arm64")
-        door = self._door() if arm else None
+        door = self._device_file() if arm else None
         package = self.package()
         if door is not None:
             return Device(
@@ -88,11 +88,11 @@ class QnnDetector(DeviceSearch):
             details={"note": "software on the CPU: right for correctness, its times mean nothing"},
         )
 
-    def _door(self) -> str | None:
+    def _device_file(self) -> str | None:
         if self.system == "win32":
             return "Windows on Snapdragon" if "qualcomm" in self._chip().lower() else None
         names = self.files.names("/dev")
-        return next((f"/dev/{name}" for name in _DOORS if name in names), None)
+        return next((f"/dev/{name}" for name in _DEVICE_FILES if name in names), None)
 
     def _chip(self) -> str:
         if self.system == "win32":

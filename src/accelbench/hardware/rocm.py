@@ -1,4 +1,4 @@
-"""AMD GPUs: by amdsmi in a throw-away process, or by /sys alone."""
+"""AMD GPUs, by amdsmi in a disposable process or only by /sys."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from accelbench.hardware.common import (
     NoDeviceError,
     Probe,
     SystemFiles,
+    filter_visible,
     log,
     named_numbers,
     number,
     probe_in_process,
-    visible,
 )
 
 _NODES = "/sys/class/kfd/kfd/topology/nodes"
@@ -42,7 +42,11 @@ def main() -> dict[str, Any]:
     """Return every card as plain values, or the reason why amdsmi gives none."""
     try:
         import amdsmi
-    except (ImportError, KeyError, OSError) as error:  # KeyError: the package without its library
+    except (
+        ImportError,
+        KeyError,
+        OSError,
+    ) as error:  # amdsmi raises KeyError if its library is missing
         return {"missing": "package", "reason": f"{type(error).__name__}: {error}"}
     try:
         amdsmi.amdsmi_init()
@@ -60,7 +64,7 @@ def read_cards(smi: Any) -> dict[str, Any]:
     return {"cards": [_card(smi, handle) for handle in handles]}
 
 
-def _asked(smi: Any, question: Callable[..., Any], *args: Any) -> Any:
+def _query(smi: Any, question: Callable[..., Any], *args: Any) -> Any:
     try:
         return question(*args)
     except smi.AmdSmiException:
@@ -68,17 +72,17 @@ def _asked(smi: Any, question: Callable[..., Any], *args: Any) -> Any:
 
 
 def _card(smi: Any, handle: Any) -> dict[str, Any]:
-    asic = _asked(smi, smi.amdsmi_get_gpu_asic_info, handle) or {}
-    driver = _asked(smi, smi.amdsmi_get_gpu_driver_info, handle) or {}
-    cap = (_asked(smi, smi.amdsmi_get_power_cap_info, handle) or {}).get("power_cap")
+    asic = _query(smi, smi.amdsmi_get_gpu_asic_info, handle) or {}
+    driver = _query(smi, smi.amdsmi_get_gpu_driver_info, handle) or {}
+    cap = (_query(smi, smi.amdsmi_get_power_cap_info, handle) or {}).get("power_cap")
     vram = smi.AmdSmiMemoryType.VRAM
-    processes = _asked(smi, smi.amdsmi_get_gpu_process_list, handle)
+    processes = _query(smi, smi.amdsmi_get_gpu_process_list, handle)
     return {
         "name": asic.get("market_name"),
         "architecture": asic.get("target_graphics_version"),
         "compute_units": asic.get("num_compute_units"),
-        "uuid": _asked(smi, smi.amdsmi_get_gpu_device_uuid, handle),
-        "memory_bytes": _asked(smi, smi.amdsmi_get_gpu_memory_total, handle, vram),
+        "uuid": _query(smi, smi.amdsmi_get_gpu_device_uuid, handle),
+        "memory_bytes": _query(smi, smi.amdsmi_get_gpu_memory_total, handle, vram),
         "power_limit_watts": watts(cap),
         "driver": driver.get("driver_version"),
         "processes": None if processes is None else [p["pid"] for p in processes],
@@ -94,13 +98,13 @@ def watts(cap: Any) -> float | None:
 
 
 def read_sysfs(files: Files) -> list[dict[str, Any]]:
-    """Return cards by the kernel's own description, without a library."""
+    """Return cards as the kernel describes them, without a library."""
     cards = []
     nodes = [node for node in files.names(_NODES) if node.isdigit()]
     for node in sorted(nodes, key=int):
         properties = named_numbers(files.text(f"{_NODES}/{node}/properties"))
         if not properties.get("simd_count"):
-            continue  # a CPU: the topology lists those as nodes too
+            continue  # a CPU, which the topology also lists
         card = f"/sys/class/drm/renderD{properties.get('drm_render_minor', 0)}/device"
         units = properties.get("simd_per_cu") or 0
         cards.append(
@@ -148,7 +152,7 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class RocmDetector(DeviceSearch):
-    """Finds AMD GPUs without loading HIP."""
+    """Detector of AMD GPUs that does not load HIP."""
 
     hardware = "rocm"
     colour = "#902424"
@@ -164,12 +168,12 @@ class RocmDetector(DeviceSearch):
             raise DriverMissingError("ROCm is looked for on Linux only", "Use Linux.")
         if not self.files.names("/sys/class/kfd"):
             raise DriverMissingError("no AMD compute driver (KFD) is loaded")
-        cards = self._by_library() or read_sysfs(self.files)
+        cards = self._read_by_library() or read_sysfs(self.files)
         if not cards:
             raise NoDeviceError("the AMD compute driver is loaded, but it has no GPU")
         return devices(cards, self.environment)
 
-    def _by_library(self) -> list[dict[str, Any]]:
+    def _read_by_library(self) -> list[dict[str, Any]]:
         try:
             answer = self.probe("accelbench.hardware.rocm", _TIMEOUT_SECONDS)
         except HardwareError as error:
@@ -184,7 +188,7 @@ class RocmDetector(DeviceSearch):
 def devices(cards: list[dict[str, Any]], environment: Mapping[str, str]) -> list[Device]:
     """Return the cards that HIP shows to a worker of this environment."""
     for variable in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
-        cards = visible(cards, environment.get(variable))
+        cards = filter_visible(cards, environment.get(variable))
         if not cards:
             raise NoDeviceError(
                 f"{variable}={environment[variable]} hides every GPU", f"Unset {variable}."

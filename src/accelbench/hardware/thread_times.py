@@ -1,9 +1,9 @@
-"""Processor time of a process's threads: how long they ran, and waited for a CPU.
+"""Processor time of a process's threads: running, and waiting for a CPU.
 
     before = read_thread_times() ── the measured work ── after = read_thread_times()
                   └── compare(before, after) → ThreadUse
 
-The kernel counts both in /proc/<pid>/task/<tid>/schedstat. Two readings cost 0.3 ms for ten
+The kernel counts both in /proc/<pid>/task/<tid>/schedstat. Two readings take 0.3 ms for ten
 threads.
 """
 
@@ -17,18 +17,18 @@ from dataclasses import dataclass
 
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles
 
-#: A thread that ran for less than this part of the busiest thread's time only helps: it wakes
-#: rarely, and its waiting does not delay a step.
+#: Least share of the busiest thread's time of an active thread: others wake rarely, and their
+#: waiting does not delay a step.
 _ACTIVE_SHARE = 0.05
 _NO_COUNTERS = "the kernel does not count how long threads wait for a CPU"
 
 
 @dataclass(frozen=True)
 class ThreadTimes:
-    """The counters at one moment, in nanoseconds."""
+    """Counters at one time, in nanoseconds."""
 
     taken_ns: int
-    process_ns: int  # by this process, threads that have ended included
+    process_ns: int  # of this process, including ended threads
     ran_ns: Mapping[int, int]  # by thread
     waited_ns: Mapping[int, int]  # by thread
     machine_ran_ns: int | None  # by all processes, on the CPUs that this process may use
@@ -37,7 +37,7 @@ class ThreadTimes:
 
 @dataclass(frozen=True)
 class ThreadUse:
-    """What the threads of a process did between two readings."""
+    """Time of a process's threads between two readings."""
 
     wall_ns: int
     ran_ns: int
@@ -45,16 +45,16 @@ class ThreadUse:
 
     @property
     def busy_threads(self) -> float:
-        """Threads that ran at once: fewer than wanted to, if others had the CPUs.
+        """Threads that ran at once: fewer than were ready, if other processes had the CPUs.
 
-        Waiting does not count: JAX hands work from thread to thread, and on two CPUs with a load of
-        18 the threads that waited to take over looked like 2.0 busy ones.
+        Waiting does not count: JAX passes work from thread to thread, and on two CPUs with a load
+        of 18 the threads that waited to take over looked like 2.0 busy ones.
         """
         return self.ran_ns / self.wall_ns
 
     @property
     def wait_share(self) -> float:
-        """Part of the time with work to do in which other processes had the CPU."""
+        """Share of the time with work to do in which other processes had the CPU."""
         wanted = self.ran_ns + self.waited_ns
         return self.waited_ns / wanted if wanted else 0.0
 
@@ -75,7 +75,7 @@ def read_thread_times(
         for thread in files.names(f"/proc/{pid}/task"):
             counted = (files.text(f"/proc/{pid}/task/{thread}/schedstat") or "").split()
             if len(counted) < 2:
-                continue  # it has ended meanwhile
+                continue  # it has ended
             ran[int(thread)], waited[int(thread)] = int(counted[0]), int(counted[1])
             process += 0 if pid == "self" else int(counted[0])
     if not any(ran.values()):  # gVisor has the files, with zeros
@@ -86,13 +86,13 @@ def read_thread_times(
 
 
 def compare(before: ThreadTimes, after: ThreadTimes) -> ThreadUse:
-    """Compute what the threads did between two readings.
+    """Return the time of threads between two readings.
 
-    Waiting behind a thread of its own process is not waiting for others. It happens only if more
-    threads are active than there are CPUs; then waiting is divided by who used the CPUs.
+    Waiting for a thread of the same process is not waiting for others. It happens only if more
+    threads are active than there are CPUs; then waiting is divided by the users of the CPUs.
     """
-    ran = _grown(before.ran_ns, after.ran_ns)
-    waited = _grown(before.waited_ns, after.waited_ns)
+    ran = _increases(before.ran_ns, after.ran_ns)
+    waited = _increases(before.waited_ns, after.waited_ns)
     total = max(after.process_ns - before.process_ns, sum(ran.values()))
     most = max(ran.values(), default=0)
     active = [thread for thread, ns in ran.items() if ns and ns >= _ACTIVE_SHARE * most]
@@ -116,7 +116,7 @@ def descendants(pid: int) -> list[int]:
         return []
 
 
-def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
+def _increases(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
     return {thread: max(0, now - before.get(thread, 0)) for thread, now in after.items()}
 
 

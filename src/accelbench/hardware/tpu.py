@@ -15,7 +15,7 @@ from accelbench.hardware.common import DeviceSearch, Files, NoDeviceError, Syste
 _REMEDY = "Needs a Google Cloud TPU machine; there: pip install 'jax[tpu]'"
 _GOOGLE = 0x1AE0
 
-#: PCI device id → generation, as in jax's hardware_utils.
+#: Generation by PCI device id, as in jax's hardware_utils.
 _CHIPS = {
     0x0027: "TPU v2 or v3", 0x005E: "TPU v4", 0x0062: "TPU v5p", 0x0063: "TPU v5e",
     0x006F: "TPU v6e", 0x0076: "TPU 7x",
@@ -34,7 +34,7 @@ def _libtpu() -> str:
 
 @dataclass(frozen=True)
 class TpuDetector(DeviceSearch):
-    """Finds TPU chips without initialising them: only one process may ever hold a TPU."""
+    """Detector of TPU chips that does not initialise them: only one process may hold a TPU."""
 
     hardware = "tpu"
     colour = "#6c0030"
@@ -51,7 +51,7 @@ class TpuDetector(DeviceSearch):
         if not chips:
             have = f"{library} is installed, but " if library else ""
             raise NoDeviceError(f"{have}no TPU chip is on the PCI bus", _REMEDY)
-        doors = self._doors()
+        doors = self._device_files()
         return [
             Device(
                 hardware="tpu",
@@ -78,7 +78,7 @@ class TpuDetector(DeviceSearch):
                 chips.append(name)
         return chips
 
-    def _doors(self) -> list[str]:
+    def _device_files(self) -> list[str]:
         accel = [f"/dev/{n}" for n in self.files.names("/dev") if re.fullmatch(r"accel\d+", n)]
         vfio = [f"/dev/vfio/{n}" for n in self.files.names("/dev/vfio") if n.isdigit()]
         return accel + vfio

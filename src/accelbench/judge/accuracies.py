@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from accelbench.core.columns import OF_ACCURACY, AccuracyMetric
-from accelbench.core.precision import MOST_ERROR, error_of
+from accelbench.core.columns import ACCURACY_COLUMN_NAMES, AccuracyMetric
+from accelbench.core.precision import MAX_ERROR, error_of
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import VERIFIED
 from accelbench.judge.stored_results import rows_of
@@ -169,10 +169,10 @@ def accuracy_against(rows: Sequence[Row], base: Sequence[Row]) -> AccuracyCost |
     refused = _refused(ours, theirs)
     if refused:
         return AccuracyCost(ours.metric, ours.samples, refused=refused)
-    from accelbench.measure.accuracy import difference
+    from accelbench.measure.accuracy import compare_scores
 
     return AccuracyCost(
-        ours.metric, ours.samples, difference(ours.metric, theirs.scores, ours.scores)
+        ours.metric, ours.samples, compare_scores(ours.metric, theirs.scores, ours.scores)
     )
 
 
@@ -198,7 +198,7 @@ def cost_sentence(name: str, against: str, cost: AccuracyCost) -> str:
     if held is None:
         return f"{name}: {title} is not compared with {against}: {cost.refused}."
     lead = f"{name}: {title} {_signed(cost.metric, held)} against {against}"
-    if not held.told:
+    if not held.is_significant:
         lead = f"{name}: {NO_DIFFERENCE} in {title} against {against}, {_signed(cost.metric, held)}"
     lead = f"{lead}, on the same {cost.samples:,} {cost.metric.item}"
     if held.lost is None:
@@ -248,7 +248,7 @@ def outputs_differ(before: Outputs, now: Outputs) -> list[str]:
         differences.append("self check ok → not done")
     if before.error is not None and now.error is not None:
         low, high = sorted((before.error, now.error))
-        if high >= _A_DIGIT * max(low, _ROUNDING) or (low <= MOST_ERROR < high):
+        if high >= _A_DIGIT * max(low, _ROUNDING) or (low <= MAX_ERROR < high):
             differences.append(_errors(before.error, now.error))
     return differences
 
@@ -263,9 +263,9 @@ def why_other_outputs(before: Outputs, now: Outputs) -> str:
 
     What a result may be off by that is chosen is the bound here, too: it was within, and is beyond.
     """
-    if before.error is None or now.error is None or not before.error <= MOST_ERROR < now.error:
+    if before.error is None or now.error is None or not before.error <= MAX_ERROR < now.error:
         return ""
-    return f"outputs are further off: {_errors(before.error, now.error)}, of {MOST_ERROR:g} at most"
+    return f"outputs are further off: {_errors(before.error, now.error)}, of {MAX_ERROR:g} at most"
 
 
 def of_level(points: Sequence[Outputs]) -> Outputs:
@@ -287,7 +287,7 @@ _APART = (
     *("model", "runtime", "hardware", "precision", "weights_digest"),
     *("accuracy_digest", "accuracy_metric"),
 )
-_READ = (*_APART, *OF_ACCURACY, "result_id", "run_id", "started_at")
+_READ = (*_APART, *ACCURACY_COLUMN_NAMES, "result_id", "run_id", "started_at")
 
 
 def accuracies_in(

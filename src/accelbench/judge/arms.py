@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.core.nouns import counted
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.formatting import format_count
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import THIS_ARM, reasons_unusable
 from accelbench.core.vocabulary import Status
@@ -35,17 +35,17 @@ from accelbench.judge.regressions import (
 )
 from accelbench.judge.verdicts import METRICS, Judged, Judgement, Metric, as_times
 from accelbench.measure.launch_verdicts import (
-    HUGE,
     LEAST_EFFECT,
+    MAX_LOG,
     MOST_LAUNCHES,
     POWER,
     Noise,
+    geometric_mean,
     logs_of,
     minimum_detectable_effect,
     paired_interval,
     required_launches,
-    spread,
-    typical,
+    standard_deviation,
 )
 from accelbench.measure.student import t_quantile
 
@@ -73,9 +73,9 @@ def judged_pairs(
     if interval is None:
         return _alone(metric, against, this, floor)
     logs = [b - a for a, b in zip(logs_of(then), logs_of(here), strict=True)]
-    apart = spread(logs)
+    apart = standard_deviation(logs)
     error = apart / math.sqrt(pairs)
-    limit = max(floor, math.expm1(min(3.0 * error, HUGE)))
+    limit = max(floor, math.expm1(min(3.0 * error, MAX_LOG)))
     effect = math.log(interval.ratio)
     answer = Judgement.CANNOT_TELL
     if pairs >= FEWEST_LAUNCHES:
@@ -89,14 +89,14 @@ def judged_pairs(
     most = minimum_detectable_effect(MOST_LAUNCHES, noise) or 0.0
     return Judged(
         metric,
-        typical(against),
-        typical(this),
+        geometric_mean(against),
+        geometric_mean(this),
         interval.ratio - 1.0,
         answer,
         limit,
         (pairs, pairs),
-        math.expm1(max(math.log(interval.low), -HUGE)),
-        math.expm1(min(math.log(interval.high), HUGE)),
+        math.expm1(max(math.log(interval.low), -MAX_LOG)),
+        math.expm1(min(math.log(interval.high), MAX_LOG)),
         Noise(noise, pairs - 1),
         least_shown=max(minimum_detectable_effect(pairs, noise) or 0.0, floor),
         required=required,
@@ -108,7 +108,7 @@ def judged_pairs(
 
 def _alone(metric: Metric, against: Sequence[float], this: Sequence[float], floor: float) -> Judged:
     """One pair says nothing of its own noise."""
-    before, now = typical(against), typical(this)
+    before, now = geometric_mean(against), geometric_mean(this)
     by = now / before if metric.lower_is_better else before / now
     return Judged(
         metric, before, now, by - 1.0, Judgement.CANNOT_TELL, floor,
@@ -119,7 +119,7 @@ def _alone(metric: Metric, against: Sequence[float], this: Sequence[float], floo
 
 #: What arms may differ in on purpose: everything else that was asked is alike.
 _ON_PURPOSE = frozenset({"options", "threads", "compiled", "device_name"})
-_ALIKE = tuple(name for name in ASKED if name not in _ON_PURPOSE)
+_ALIKE = tuple(name for name in CONFIGURATION_COLUMNS if name not in _ON_PURPOSE)
 
 
 def names_of_arms(rows: Iterable[Row]) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ def _known(metric: Metric, rows: Iterable[Row]) -> bool:
 def _why_open(figure: Judged) -> str:
     """Return how many pairs of launches would decide a figure, or which change they would show."""
     pairs, wanted = figure.launches[0], figure.required or 0
-    had = counted(pairs, "pair of launches", "pairs of launches")
+    had = format_count(pairs, "pair of launches", "pairs of launches")
     if pairs < FEWEST_LAUNCHES:
         return f"only {had}, and {FEWEST_LAUNCHES} are the least: use --launches {wanted}"
     if pairs < wanted:

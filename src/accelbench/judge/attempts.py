@@ -15,19 +15,26 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import takewhile
 
-from accelbench.core.devices import devices_beside
-from accelbench.core.figures import TAILS, Statistic, kind_of_unit, rate_of, statistic_of, step_of
-from accelbench.core.nouns import digits
-from accelbench.core.plausible_values import belongs
-from accelbench.core.precision import MOST_ERROR, is_quantised
+from accelbench.core.devices import device_count_text
+from accelbench.core.formatting import format_digits
+from accelbench.core.plausible_values import reason_subject
+from accelbench.core.precision import MAX_ERROR, is_quantised
+from accelbench.core.result_statistics import (
+    TAILS,
+    Statistic,
+    best_statistic,
+    rate_of,
+    step_of,
+    unit_kind,
+)
 from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.unusable_reasons import why_unusable
 from accelbench.core.vocabulary import VERIFIED, Belongs, Provenance
 from accelbench.evidence.launches import with_reported_outputs
-from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
+from accelbench.evidence.measurements import RunMeasurement, current_measurements, merge_groups
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launch_verdicts import interval_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
 #: purpose belong to it: one thread of a CPU is not that CPU.
@@ -113,7 +120,7 @@ class Attempt:
     def exact(self) -> bool:
         """Whether its precision counts beside others that nobody named."""
         return not is_quantised(self.precision) or (
-            self.error is not None and self.error <= MOST_ERROR
+            self.error is not None and self.error <= MAX_ERROR
         )
 
     @property
@@ -122,7 +129,7 @@ class Attempt:
 
         A precision that the engine does not have is no refusal of the model, if none was named.
         """
-        return not self.ok and belongs(self.reason) is Belongs.CELL and not self.of_precision
+        return not self.ok and reason_subject(self.reason) is Belongs.CELL and not self.of_precision
 
     @property
     def of_precision(self) -> bool:
@@ -160,7 +167,7 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
 def question(row: Row, *, any_precision: bool = False) -> Question:
     """What was asked of the model, whatever ran it."""
     threads = record(row, "options").get("threads")
-    unit = kind_of_unit(str(row.get("throughput_unit") or ""))  # tokens are no sequences
+    unit = unit_kind(str(row.get("throughput_unit") or ""))  # tokens are no sequences
     asked = (*map(row.get, QUESTION), threads, unit)
     return (*asked[:_PRECISION], None, *asked[_PRECISION + 1 :]) if any_precision else asked
 
@@ -239,7 +246,7 @@ class _Run:
         """Items a second; None if its times decide nothing."""
         values = [rate_of(row) for row in self.good.usable_rows]
         known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
-        return typical(known) if known else None
+        return geometric_mean(known) if known else None
 
     @property
     def software(self) -> tuple[object, object]:
@@ -275,7 +282,7 @@ def _attempt(runs: Sequence[_Run], asked: Question, options: str, any_precision:
             options,
             str(first.get("device") or ""),
             precision if any_precision else "",
-            devices_beside(first, ""),
+            device_count_text(first, ""),
         ),
         question=asked,
         precision=precision,
@@ -312,11 +319,11 @@ def _current_first(every: Sequence[Sequence[Sequence[Row]]]) -> list[Sequence[_R
     run that failed, or that went another way through the exporter: what was before is history.
     """
     rows = [run for runs in every for run in runs]
-    good = measured_together([[row for row in run if row["answered"]] for run in rows])
+    good = merge_groups([[row for row in run if row["answered"]] for run in rows])
     known = iter(map(_Run, rows, good))
     attempts_ = [[next(known) for _ in runs] for runs in every]
     alike = {at: found for at, runs in enumerate(attempts_) if len(found := _alike(runs)) > 1}
-    best = current_of(
+    best = current_measurements(
         [[row for run in runs for row in run.good.launches] for runs in alike.values()]
     )
     for (at, runs), current in zip(alike.items(), best, strict=True):
@@ -358,12 +365,12 @@ def _tail(rows: Sequence[Row]) -> str:
     """A percentile in words, of launches of which neither a mean nor a rate is known."""
     if any(rate_of(row) is not None for row in rows):
         return ""
-    kinds = {statistic_of(row) for row in rows}
+    kinds = {best_statistic(row) for row in rows}
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind not in (*TAILS, Statistic.MEDIAN):
         return ""
     times = [ms for row in rows if (ms := step_of(row, kind)) is not None]
-    low, high = digits(min(times)), digits(max(times))
+    low, high = format_digits(min(times)), format_digits(max(times))
     span = low if low == high else f"{low} to {high}"  # published results are launches of none
     return f"{span} ms {kind}"
 

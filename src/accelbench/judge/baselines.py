@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.core.columns import ASKED
-from accelbench.core.devices import named_apart
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.devices import disambiguate_devices
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Json, Row
 from accelbench.core.unusable_reasons import COMPARABLE, REASON_COLUMNS
 from accelbench.exchange.baselines import FromFile, read_baseline
@@ -32,7 +32,7 @@ from accelbench.judge.suggestions import (
     refuse_unknown,
 )
 from accelbench.judge.verdicts import METRICS
-from accelbench.store.places import place_of
+from accelbench.store.places import parse_place
 
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine
@@ -46,7 +46,7 @@ ALLOWED = (*REFUSED, "machine", MISSING)
 _OF_A_MACHINE = frozenset({"device_name", "threads"})
 
 COLUMNS = (
-    *ASKED,
+    *CONFIGURATION_COLUMNS,
     *(
         "result_id",
         "family",
@@ -139,13 +139,13 @@ def baseline_for(database: Database, word: str | None, sought: BaselineQuery) ->
         UsageError: a word is off.
     """
     if word is None:
-        with database.asking():
+        with database.keep_open():
             return _both_sides(database, EARLIER, None, sought, earlier=True)
     path = Path(word).expanduser()
     read = read_baseline(path) if _is_file(path) else None
     other = _other_database(word, path) if _is_database(path) else None
     # Nobody can write into what is asked, and another database may be this one by another name.
-    with database.asking() if other is None else nullcontext():
+    with database.keep_open() if other is None else nullcontext():
         return _both_sides(database, word, other if read is None else read, sought)
 
 
@@ -154,7 +154,7 @@ def baseline_of_run(database: Database, run: str, sought: BaselineQuery) -> Base
 
     For who takes words from an address: one that is a path, or a URL, opens no file here.
     """
-    with database.asking():
+    with database.keep_open():
         return _both_sides(database, run, None, sought)
 
 
@@ -167,7 +167,7 @@ def _both_sides(
     earlier: bool = False,
 ) -> Baseline:
     where, values = where_of(sought.filters)
-    with database.asking():
+    with database.keep_open():
         theirs = (
             []
             if elsewhere is not None or earlier
@@ -186,7 +186,7 @@ def _both_sides(
             theirs = [run for run, (_, moment) in runs.items() if run not in out and moment < begun]
             if not theirs:
                 raise NothingMeasuredError("None of it was measured before.", _ANOTHER)
-    told, untold = frozenset(ASKED), tuple[str, ...]()
+    told, untold = frozenset(CONFIGURATION_COLUMNS), tuple[str, ...]()
     if isinstance(elsewhere, FromFile):
         told, untold = elsewhere.told, elsewhere.untold
         before, notes = _of_file(word, elsewhere, machine, sought)
@@ -200,11 +200,11 @@ def _both_sides(
         before, notes = _of_database(database, word, theirs, on_it, machine, sought)
     if not before:
         raise NothingMeasuredError(f"{word} has nothing of what was asked for.", _ANOTHER)
-    with database.asking():
+    with database.keep_open():
         # A change would be part of the noise that it is compared with: runs of now are left out.
         older = histories_on(database, now, machine, on_it)
         labels = labels_of(database, on_it)
-    now, before = named_apart(now, before), named_apart(before, now)
+    now, before = disambiguate_devices(now, before), disambiguate_devices(before, now)
     return Baseline(
         word, str(machine), tuple(on_it), labels, now, before, told, untold, sought.allow, older,
         tuple(notes),
@@ -268,7 +268,7 @@ def _of_file(
         notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
     elif (theirs := machine_of("", read.environment)) != machine:
         notes += _of_another(theirs, machine, sought)
-    untold = dict.fromkeys([*sorted(set(ASKED) - read.told), *read.untold])
+    untold = dict.fromkeys([*sorted(set(CONFIGURATION_COLUMNS) - read.told), *read.untold])
     if untold:
         notes.append(f"{path} does not say {', '.join(untold)}.")
     rows = [{**row, "model": catalogued(str(row.get("model")))} for row in read.rows]
@@ -297,7 +297,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _is_database(path: Path) -> bool:
-    return path.suffix.lower() in _DATABASES or place_of(path) is not None
+    return path.suffix.lower() in _DATABASES or parse_place(path) is not None
 
 
 def _other_database(word: str, path: Path) -> Database:
@@ -307,13 +307,13 @@ def _other_database(word: str, path: Path) -> Database:
         UsageError: there is none at what the word names.
     """
 
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    if store_at(word).there:
+    if open_store(word).exists:
         return filled(Path(word))
     if path.is_dir():
         raise UsageError(no_lake_in(path.absolute(), "--baseline"), _ANOTHER)
-    kind = "database" if place_of(word) is None else "lake"
+    kind = "database" if parse_place(word) is None else "lake"
     raise UsageError(f"There is no {kind} at {word}.", _ANOTHER)
 
 
@@ -327,7 +327,7 @@ def _of_database(
 ) -> tuple[Rows, list[str]]:
     """Rows of another database, or of the runs of this one that were named."""
     where, values = where_of(sought.filters)
-    with database.asking():
+    with database.keep_open():
         if named is not None:
             where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
         # Runs of now are no baseline: another database may be a copy of this one.
@@ -380,14 +380,14 @@ def check_of_arms(
     Raises:
         UsageError: there is none, or what was named has no arms.
     """
-    with database.asking():
+    with database.keep_open():
         run = _run_with_arms(database, sought)
         where: list[str] = [f"{_MEASURED} AND run_id = ?"]
         values: list[object] = [run]
         for column, wanted in sought.filters.items():
             where.append(one_of(column, wanted))
             values += wanted
-        rows = named_apart(
+        rows = disambiguate_devices(
             rows_of(database, [*columns, "arm"], " AND ".join(where), values, launches=True)
         )
         labels = labels_of(database, [run])
@@ -426,7 +426,7 @@ def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
 def _nothing(database: Database, sought: BaselineQuery) -> UsageError:
     """Return the error of a check without a baseline, with the command that measures one."""
     both = "or measure both sides in one run: add --against commit:REVISION."
-    with database.asking():
+    with database.keep_open():
         refuse_unknown(database, sought.filters)
         measure = command_again(database, sought.filters)
     if not measure:

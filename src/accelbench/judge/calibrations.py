@@ -114,9 +114,9 @@ def stored_limits(database: Database) -> dict[tuple[str, str], CalibratedLimits]
 def calibrations_at(path: Path | None, notice: Callable[[str], None]) -> StoredCalibrations:
     """What the database knows that is named, or the usual one, if there is one."""
     from accelbench.judge.stored_results import filled
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    if path is None and not store_at(None).there:
+    if path is None and not open_store(None).exists:
         return StoredCalibrations()
     every = [calibration for _, calibration in _every(filled(path, notice))]
     return StoredCalibrations(_newest(every), _collectives(every))

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import items
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.result_statistics import item_count
 from accelbench.core.rows import Row, texts
 from accelbench.core.unusable_reasons import (
-    launches_failed,
-    mostly_failed,
+    failed_launches_text,
+    is_mostly_failed,
     source_of,
     why_unusable,
 )
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
-from accelbench.evidence.launches import last_moment, launches_of
+from accelbench.evidence.launches import latest_start, launches_of
 from accelbench.judge.conditions import differences
 from accelbench.judge.questions import AXES, DESCRIBING, SHAPES, ComparisonAxis, Key, plain
 from accelbench.judge.ratios import Ratio, ratio
@@ -108,14 +108,14 @@ def _failures(rows: Iterable[Row], axis: ComparisonAxis) -> Failures:
     failures: dict[tuple[Key, Key], list[tuple[str, object, str]]] = {}
     for (question, value, run), launches in runs.items():
         if why := _came_to_nothing(launches):
-            failures.setdefault((question, value), []).append((last_moment(launches), run, why))
+            failures.setdefault((question, value), []).append((latest_start(launches), run, why))
     return failures
 
 
 def _came_to_nothing(launches: Sequence[Row]) -> str:
     """Why a run's launches of a configuration have no figures, or none of use; else ""."""
     good = [row for row in launches if row["answered"]]
-    mostly = launches_failed(good) if mostly_failed(good) else ""
+    mostly = failed_launches_text(good) if is_mostly_failed(good) else ""
     if good and not mostly:
         return ""
     if any(row["wrong_outputs"] for row in launches):
@@ -127,7 +127,7 @@ def _came_to_nothing(launches: Sequence[Row]) -> str:
 
 def _with_failures(line: Compared, failed: Failures, axis: ComparisonAxis) -> Compared:
     known = failed.get((axis.question(line.side.row), line.side.value), ())
-    since, shown = last_moment(line.side.rows), {row.get("run_id") for row in line.side.rows}
+    since, shown = latest_start(line.side.rows), {row.get("run_id") for row in line.side.rows}
     why = dict.fromkeys(
         why.replace("_", " ")
         for moment, run, why in known
@@ -216,7 +216,7 @@ def compared_side(
     speedup = ratio(side.rows, base.rows, known)
     if speedup is None:
         return Compared(side, base, refused=NO_FIGURE, differs=differs)
-    larger = items(side.row) / items(base.row)
+    larger = item_count(side.row) / item_count(base.row)
     return Compared(
         side,
         base,
@@ -256,7 +256,7 @@ def nearest_axis(a: Row, b: Row) -> tuple[ComparisonAxis, list[str]]:
     of it makes their ratio doubtful; a scenario is on no axis, and makes it one of different things
     (`refused_along`).
     """
-    names = [name for name in ASKED if _usual(name, a) != _usual(name, b)]
+    names = [name for name in CONFIGURATION_COLUMNS if _usual(name, a) != _usual(name, b)]
 
     def beside(axis: ComparisonAxis) -> list[str]:
         return [name for name in names if name not in (*axis.columns, *axis.along)]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import floor, log10
 
 from accelbench.core.device_facts import facts_of
-from accelbench.core.devices import devices_in
-from accelbench.core.figures import kind_of_unit
-from accelbench.core.nouns import NO_DATA, UNKNOWN_HARDWARE
+from accelbench.core.devices import parse_device_count
+from accelbench.core.formatting import NO_DATA, UNKNOWN_HARDWARE
+from accelbench.core.result_statistics import unit_kind
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Mode
 from accelbench.evidence.launches import launches_of
@@ -95,7 +95,7 @@ def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:
         yield "machine", machine.name.removeprefix("source "), 1
         yield "machine", machine.id, 1
     platform, device = str(row.get("hardware") or ""), str(row.get("device_name") or "")
-    devices, single = devices_in(device)
+    devices, single = parse_device_count(device)
     counted = devices > 1
     if platform != _SHARED:
         devices = max(devices, int(number(row, "world_size") or 1))
@@ -136,7 +136,7 @@ def step_time(row: Row) -> float | None:
         return float(known)
     rate = number(row, "throughput")
     # Of items that are not the batch's — tokens, seconds of sound — a rate says nothing of a step.
-    whole = rate and not kind_of_unit(str(row.get("throughput_unit") or ""))
+    whole = rate and not unit_kind(str(row.get("throughput_unit") or ""))
     return 1e3 * int(number(row, "batch_size") or 1) / float(rate) if whole and rate else None
 
 

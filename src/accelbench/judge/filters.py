@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 from typing import TypeVar
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import words
-from accelbench.core.precision import meaning, spellings
+from accelbench.core.formatting import split_words
+from accelbench.core.precision import normalise_precision, spellings
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import parse_mode
@@ -100,14 +100,18 @@ def filters_of(
         ),
         "runtime": tuple(
             dict.fromkeys(
-                runtime for name in words(list(runtimes)) for runtime in _runtimes(name.lower())
+                runtime
+                for name in split_words(list(runtimes))
+                for runtime in _runtimes(name.lower())
             )
         ),
         "precision": tuple(
-            dict.fromkeys(spelt for name in words(list(precisions)) for spelt in spellings(name))
+            dict.fromkeys(
+                spelt for name in split_words(list(precisions)) for spelt in spellings(name)
+            )
         ),
-        "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
-        "mode": tuple(parse_mode(word, misplaced(word)).value for word in words(list(modes))),
+        "batch_size": tuple(_number(word) for word in split_words(list(batch_sizes))),
+        "mode": tuple(parse_mode(word, misplaced(word)).value for word in split_words(list(modes))),
     }
     return {column: wanted for column, wanted in filters.items() if wanted}
 
@@ -125,11 +129,11 @@ def model_words(values: Iterable[str] | None, *, files_here: bool = True) -> tup
     given = list(values or ())
     names: list[str] = []
     for value in given:
-        parts = words([value]) if value.strip(" ,") else ()
+        parts = split_words([value]) if value.strip(" ,") else ()
         whole = len(parts) > 1 and ((files_here and _exists(value)) or _is_one_file(parts))
         names += [value] if whole else parts
     if given and not names:
-        words(given)  # refuses it
+        split_words(given)  # refuses it
     return tuple(dict.fromkeys(names))
 
 
@@ -145,12 +149,12 @@ def _is_one_file(parts: Sequence[str]) -> bool:
 
 def hardware_words(values: Sequence[str]) -> tuple[str, ...]:
     """Platforms and devices of a list option: a device's name may well have spaces in it."""
-    from accelbench.hardware.detect import GPU, known
+    from accelbench.hardware.detect import GPU, list_platforms
 
-    plain = {*known(), "all", "here", GPU}
+    plain = {*list_platforms(), "all", "here", GPU}
     parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
     if values and not parts:
-        words(values)  # refuses it
+        split_words(values)  # refuses it
     names: list[str] = []
     for part in parts:
         several = part.split()
@@ -191,7 +195,11 @@ def by_word(column: str, values: Sequence[Word]) -> dict[Word, list[Word]]:
     """The words of a column as they were typed, each with every spelling that counts for it."""
     groups: dict[Value, list[Word]] = {}
     for value in values:
-        same = {"model": same_model, "precision": meaning, "hardware": _device_or_all}.get(column)
+        same = {
+            "model": same_model,
+            "precision": normalise_precision,
+            "hardware": _device_or_all,
+        }.get(column)
         groups.setdefault(value if same is None else same(str(value)), []).append(value)
     return {spelt[-1]: spelt for spelt in groups.values()}
 
@@ -220,9 +228,9 @@ def _of_catalogue(name: str) -> str | None:
 
 
 def _platforms(word: str) -> tuple[str, ...]:
-    from accelbench.hardware.detect import platforms_named
+    from accelbench.hardware.detect import stored_platforms
 
-    return platforms_named(word)
+    return stored_platforms(word)
 
 
 def _runtimes(word: str) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from accelbench.core.figures import Spread
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
+from accelbench.core.result_statistics import Spread
 from accelbench.core.rows import Row
 from accelbench.judge.accuracies import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.judge.comparability import parted
@@ -39,15 +39,20 @@ from accelbench.measure.launch_verdicts import (
     MOST_LAUNCHES,
     POWER,
     Noise,
-    pooled_noise,
+    geometric_mean,
+    pool_runs,
     spread_of,
-    typical,
 )
-from accelbench.measure.run_to_run_noise import FEWEST_RUNS, Apart, find_gate_noise, noise_of_levels
+from accelbench.measure.run_to_run_noise import (
+    FEWEST_RUNS,
+    UnpairedPower,
+    find_gate_noise,
+    noise_of_levels,
+)
 from accelbench.measure.student import t_quantile
 
 if TYPE_CHECKING:
-    from accelbench.measure.changes import Course, Spike
+    from accelbench.measure.changes import SeriesChanges, Spike
 
 
 #: What the launches of a run are figures of: a row of each kind.
@@ -100,12 +105,12 @@ def stretches(count: int, where: Sequence[Parting]) -> list[range]:
     return [range(a, b) for a, b in pairwise(edges)]
 
 
-def joined(courses: Iterable[tuple[range, Course | None]]) -> Course | None:
+def joined(courses: Iterable[tuple[range, SeriesChanges | None]]) -> SeriesChanges | None:
     """What happened in the stretches of a line, by the places of the line itself.
 
     Only the newest tells of what is open. A line of which no stretch is long enough has none.
     """
-    whole: Course | None = None
+    whole: SeriesChanges | None = None
     for where, course in courses:
         if course is None:
             whole = whole and replace(whole, drift=None, unconfirmed=None)
@@ -182,7 +187,7 @@ def _beside_first(series: Series, noise: float, least: float) -> float | None:
 
 def _too_new(series: Series) -> str:
     """Why a line that was parted lately has no answer."""
-    last, runs = series.partings[-1], counted(len(series.stretches[-1]), "run")
+    last, runs = series.partings[-1], format_count(len(series.stretches[-1]), "run")
     since = series.points[last.at].moment[:16]
     return f"{last.said}, since {since}; {runs} since then, {NEEDED} are needed"
 
@@ -212,7 +217,7 @@ def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> 
     """The newest run against the one before, as a check judges them."""
     runs = [point.each or (point.value,) for point in points]
     known = NoisePrior(
-        pooled_noise([run for run in runs if len(run) > 1]),
+        pool_runs([run for run in runs if len(run) > 1]),
         find_gate_noise(runs, (), metric.runs, len(points) - 1),
     )
     threshold = None if least == LEAST_EFFECT else least
@@ -221,7 +226,7 @@ def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> 
 
 
 def _of_level(
-    metric: Metric, points: Sequence[HistoryPoint], course: Course, start: int, least: float
+    metric: Metric, points: Sequence[HistoryPoint], course: SeriesChanges, start: int, least: float
 ) -> tuple[Judgement, str]:
     """Whether no change is an answer, where none was found: as a check has it of two sides.
 
@@ -246,7 +251,7 @@ def _of_level(
     for at in range(2, n - 1):
         effect = (sums[n] - sums[at]) / (n - at) - sums[at] / at
         if abs(effect) + _reach(noise, at, n) > limit:
-            most = Apart(0.0, MOST_LAUNCHES, MOST_LAUNCHES, noise).detectable(least)
+            most = UnpairedPower(0.0, MOST_LAUNCHES, MOST_LAUNCHES, noise).detectable(least)
             return Judgement.CANNOT_TELL, runs_differ(most or 0.0)
     return Judgement.STEADY, ""
 
@@ -314,7 +319,7 @@ class Series:
     row: Row  # what it is of
     metric: Metric
     points: tuple[HistoryPoint, ...]
-    course: Course | None  # None where there are too few points
+    course: SeriesChanges | None  # None where there are too few points
     answer: Judgement | None = None  # of the newest that happened; None where it is not judged
     why: str = ""  # it cannot be told
     gap: Gap | None = None  # the newest run, where it has no figure
@@ -364,7 +369,7 @@ class Series:
             off |= {course.unconfirmed.at} if course.unconfirmed else set()
         kept = [at for at in range(since, len(self.points)) if at not in off]
         values = [self.points[at].value for at in kept or [len(self.points) - 1]]
-        return NewestLevel(typical(values), spread_of(values), len(values), since)
+        return NewestLevel(geometric_mean(values), spread_of(values), len(values), since)
 
     @cached_property
     def software_changes(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
@@ -442,7 +447,7 @@ class Series:
     @property
     def _answer_said(self) -> str:
         """The answer, and why it is none."""
-        runs = counted(len(self.stretches[-1]), "run")
+        runs = format_count(len(self.stretches[-1]), "run")
         if self.answer is None:
             return f"not judged: {len(self.points)} of the {FEWEST_POINTS} runs that this needs"
         if self.answer is Judgement.CANNOT_TELL:
@@ -450,7 +455,7 @@ class Series:
         if self.answer is Judgement.STEADY:
             where = self.stretches[-1]
             late = any(spike.at == where.start for spike in self.first_off)
-            runs = counted(len(where) - late, "run")
+            runs = format_count(len(where) - late, "run")
             since = self.points[where.start + late].moment[:10]
             return (
                 f"{self.answer.value} in {runs}{f' since {since}' if where.start or late else ''}"
@@ -498,7 +503,7 @@ def every_series(
         several: of each what it is of, which figure, and its points in any order.
         least: what a change has to exceed, as a share.
     """
-    from accelbench.measure.changes import courses  # brings numpy
+    from accelbench.measure.changes import find_changes_in_all  # brings numpy
 
     known = []
     for row, metric, points in several:
@@ -508,7 +513,7 @@ def every_series(
             metric = metric.in_unit_of(ordered[-1].kinds)
         known.append(Series(row, metric, ordered, None, partings=parted))
     long = [[line.points[at].value for at in where] for line in known for where in _judged_of(line)]
-    course_iter = iter(courses(long, least))
+    course_iter = iter(find_changes_in_all(long, least))
     series_list = []
     for series in known:
         whole = joined(

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from accelbench.core.protocols import Absent
 from accelbench.core.rows import Row
-from accelbench.hardware.detect import Detected
-from accelbench.hardware.environment import environment
+from accelbench.hardware.detect import LazyInventory
+from accelbench.hardware.environment import describe_environment
 from accelbench.judge.machines import Machine, machine_of
 from accelbench.judge.matrix import Matrix, matrix, platforms
 
@@ -20,7 +20,7 @@ class LocalPlatforms:
     """
 
     def __init__(self) -> None:
-        self._detected = Detected()
+        self._detected = LazyInventory()
 
     def absences(self, machine: Machine | None, missing: Iterable[str]) -> Mapping[str, str]:
         """Platform → why it is not here; of another machine nothing is known."""
@@ -40,7 +40,7 @@ class LocalPlatforms:
 
     @cached_property
     def _machine(self) -> Machine:
-        return machine_of("", environment())
+        return machine_of("", describe_environment())
 
 
 def matrix_on(

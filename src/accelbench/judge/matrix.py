@@ -18,10 +18,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from accelbench.core.devices import card_of, default_precision
-from accelbench.core.nouns import NO_DATA
-from accelbench.core.precision import MOST_ERROR
+from accelbench.core.formatting import NO_DATA
+from accelbench.core.precision import MAX_ERROR
 from accelbench.core.rows import Row
-from accelbench.core.run_words import default_precision_words, precision_words, run_command
+from accelbench.core.run_command import (
+    default_precision_arguments,
+    precision_arguments,
+    run_command,
+)
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.attempts import ASKED_IN, FEW_DIFFER, WRONG, Attempt, attempts
@@ -161,14 +165,14 @@ def how_to_measure(attempt: Attempt) -> str:
     if not attempt.of_precision or card is None or not card.precisions:
         return attempt.advice
     command = run_command(
-        attempt.model, attempt.hardware, precision_words(default_precision("", card.name))
+        attempt.model, attempt.hardware, precision_arguments(default_precision("", card.name))
     )
     return f"{attempt.advice} Measure it: {command}".strip()
 
 
 def command_to_try(model: str, hardware: str) -> str:
     """Return the command that measures a model on hardware where nothing of it was tried."""
-    return run_command(model, hardware, default_precision_words(hardware))
+    return run_command(model, hardware, default_precision_arguments(hardware))
 
 
 _ORDER = (Rating.NONE, Rating.LOW, Rating.MEDIUM, Rating.HIGH)
@@ -281,7 +285,7 @@ RULE = (
     (
         "Unless one is named, each platform is taken in the best precision that ran, which its cell"
         " says where it is not fp32; quantised ones count beside others where their verified error"
-        f" is at most {MOST_ERROR:g}."
+        f" is at most {MAX_ERROR:g}."
     ),
     "cpu is the fastest of the runtimes measured on the CPU itself; each cell says which.",
     (

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accelbench.core.figures import STEP_SQL
+from accelbench.core.result_statistics import STEP_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.evidence.launches import ANSWERED_SQL, COMPARABLE_SQL

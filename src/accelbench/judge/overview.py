@@ -119,7 +119,7 @@ def measured_last(database: Database) -> list[str]:
 
 def overview_of(database: Database) -> StoreOverview:
     """What a store holds at a glance."""
-    with database.asking():
+    with database.keep_open():
         counts: Any = database.query(_COUNTS)[1][0]
         last: Any = database.query(_LAST)[1]
         chosen = _fastest(database)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import statistic_of, times_by
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.result_statistics import best_statistic, common_times
 from accelbench.core.rows import Row, number
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.comparison import unlike
@@ -15,12 +15,14 @@ from accelbench.judge.questions import AXES, Key, physical, plain, values
 from accelbench.judge.ratios import Ratio, quickest, ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import MatchedConfiguration, Side, matched, side_of, ways_of
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 
 #: What a line is of: how it ran.
 _LINE = ("runtime", "hardware", "precision", "compiled", "threads", "options")
 #: What a table is of: the work, and where.
-_TABLE = tuple(name for name in ASKED if name not in (*_LINE, "device_name", "batch_size"))
+_TABLE = tuple(
+    name for name in CONFIGURATION_COLUMNS if name not in (*_LINE, "device_name", "batch_size")
+)
 #: What lines can be put in order by.
 SORTS = ("speed", "engine", "precision", "error")
 
@@ -79,7 +81,7 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
     """
     tables: dict[Key, dict[Key, dict[int, list[Row]]]] = {}
     for row in launches_of(rows):
-        if not row["answered"] or statistic_of(row) is None or row.get("emulated"):
+        if not row["answered"] or best_statistic(row) is None or row.get("emulated"):
             continue
         lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})
         batches = lines.setdefault(values(row, _LINE), {})
@@ -123,9 +125,9 @@ def _timed(lines: Sequence[PivotLine]) -> list[PivotLine]:
         replace(
             line,
             item_ms={
-                batch: side.time_ms if known is None else typical(known[1])
+                batch: side.time_ms if known is None else geometric_mean(known[1])
                 for batch, side in line.cells.items()
-                for known in [times_by(side.rows, every)]
+                for known in [common_times(side.rows, every)]
             },
         )
         for line in lines

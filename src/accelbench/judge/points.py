@@ -10,27 +10,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import (
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.result_statistics import (
     Spread,
     Statistic,
     Times,
-    statistic_of,
+    best_statistic,
+    common_times,
+    find_common_tail,
     step_of,
-    tail_of_all,
-    times_by,
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.core.vocabulary import Provenance
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
+from accelbench.evidence.measurements import RunMeasurement, current_measurements, merge_groups
 from accelbench.judge.questions import ComparisonAxis, Key, physical, picker, values
 from accelbench.judge.ratios import interval_within
 from accelbench.judge.sides import PER_MILLION, PER_STEP
 from accelbench.judge.verdicts import METRICS
 from accelbench.judge.versions import Software, software
-from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of, spread_of
 
 #: Of a row that was read without launches that are not current: how many of them are newer.
 NEWER = "newer_launches_set_aside"
@@ -59,7 +59,7 @@ class FigureInterval:
     @property
     def interval_of(self) -> str | None:
         """What the ends are of, as records of charts have it: "range of 3 launches"."""
-        return None if self.spread is None else self.spread.of()
+        return None if self.spread is None else self.spread.describe_count()
 
     def times(self, factor: float) -> FigureInterval:
         """Return the figure in another unit, or of so many parts."""
@@ -107,7 +107,7 @@ class Point:
     @cached_property
     def _answers(self) -> Key:
         """The values of `ASKED`: every question is a part of them."""
-        return values(self.row, ASKED)
+        return values(self.row, CONFIGURATION_COLUMNS)
 
     @cached_property
     def asked(self) -> Key:
@@ -127,7 +127,7 @@ class Point:
     @cached_property
     def measurement(self) -> RunMeasurement:
         """The measurement that its rows are of."""
-        return self.current or measured_together([self.rows])[0]
+        return self.current or merge_groups([self.rows])[0]
 
     @property
     def usable(self) -> bool:
@@ -170,19 +170,19 @@ class Point:
     @cached_property
     def percentile(self) -> tuple[float, Statistic] | None:
         """A percentile, where it is all that is known of how long something took."""
-        known = tail_of_all(self.rows)
-        return None if known is None else (typical(known[1]), known[0])
+        known = find_common_tail(self.rows)
+        return None if known is None else (geometric_mean(known[1]), known[0])
 
     @cached_property
     def times(self) -> tuple[Statistic, Times] | None:
         """The figure that ratios are of, and what an item took by it in each launch."""
-        return times_by(self.rows)
+        return common_times(self.rows)
 
     @cached_property
     def item_ms(self) -> float:
         """Milliseconds an item, by the figure that ratios are of."""
         known = self.times
-        return typical(known[1]) if known is not None else float("inf")
+        return geometric_mean(known[1]) if known is not None else float("inf")
 
     @cached_property
     def throughput(self) -> FigureInterval | None:
@@ -241,13 +241,13 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     known = machines or {}
     cases: dict[Key, list[Row]] = {}
     for row in launches_of(rows):
-        if row["answered"] and statistic_of(row) is not None and row["this_arm"]:
+        if row["answered"] and best_statistic(row) is not None and row["this_arm"]:
             cases.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )
     return [
         Point(current.rows, str(key[0]), current)
-        for key, current in zip(cases, current_of(list(cases.values())), strict=True)
+        for key, current in zip(cases, current_measurements(list(cases.values())), strict=True)
     ]
 
 
@@ -353,7 +353,7 @@ def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[object, ...]:
 
 def _question(row: Row) -> Key:
     of_whom = (str(row.get("provenance")), bool(row.get("emulated")))
-    return (*of_whom, row["import_version"], *values(row, ASKED))
+    return (*of_whom, row["import_version"], *values(row, CONFIGURATION_COLUMNS))
 
 
 def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> FigureInterval | None:
@@ -365,7 +365,7 @@ def _middle(figures: Iterable[float | None]) -> FigureInterval | None:
     sample = [float(value) for value in figures if value is not None and value > 0]
     if len(sample) < 2:  # a single launch says nothing of others
         return FigureInterval(sample[0]) if sample else None
-    return _figure(typical(sample), spread_of(sample), interval_of(sample))
+    return _figure(geometric_mean(sample), spread_of(sample), interval_of(sample))
 
 
 def _figure(

@@ -18,14 +18,14 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from accelbench.core.axes import AXES
-from accelbench.core.calibration import DeviceCalibration, ProbeFigure, ProbeKind
+from accelbench.core.calibration import DeviceCalibration, ProbeKind, ProbeResult
 from accelbench.core.columns import step_ms
-from accelbench.core.facts import PART
+from accelbench.core.facts import PART_SEPARATOR
 from accelbench.core.rows import Json, Row, number, record, text
 from accelbench.core.unusable_reasons import why_unusable
 from accelbench.core.vocabulary import MIB, Mode, Status
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 
 if TYPE_CHECKING:
     from accelbench.fleet.node_probes import NodeProbes
@@ -260,7 +260,7 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
     launches: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(dict)
     failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for row in launches_of(rows):
-        node = str(row["run_id"]).partition(PART)[2]
+        node = str(row["run_id"]).partition(PART_SEPARATOR)[2]
         if not node or row["status"] == Status.SKIPPED:
             continue  # what was not tried, as for want of budget, says nothing of its node
         key = (str(row["device_fingerprint"]), str(row["device_name"]), _case(row))
@@ -269,7 +269,7 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
         else:
             failed[key][node] = str(row.get("message") or row.get("reason"))
     places = [(key, node) for key, nodes in launches.items() for node in nodes]
-    found = measured_together([launches[key][node] for key, node in places])
+    found = merge_groups([launches[key][node] for key, node in places])
     known: dict[tuple[str, str, str], dict[str, RunMeasurement]] = defaultdict(dict)
     for (key, node), measurement in zip(places, found, strict=True):
         known[key][node] = measurement
@@ -372,7 +372,7 @@ def _of_kind(device: str, nodes: list[NodeProbes], threshold: float) -> Iterator
         yield CaseSpread(f"{_ALL} on {hardware}", device, {}, failed, threshold)
 
 
-def limits_of(calibration: DeviceCalibration) -> Iterator[tuple[str, ProbeFigure]]:
+def limits_of(calibration: DeviceCalibration) -> Iterator[tuple[str, ProbeResult]]:
     """The figures that a device is compared with its kind by, with what they are called."""
     for kind in ProbeKind:
         if kind in _BY_PRECISION:
@@ -388,7 +388,7 @@ def limits_of(calibration: DeviceCalibration) -> Iterator[tuple[str, ProbeFigure
             yield ("memory bandwidth" if kind is ProbeKind.MEMORY else "launch overhead"), best
 
 
-def probe_ms(figure: ProbeFigure) -> float:
+def probe_ms(figure: ProbeResult) -> float:
     """What a step takes, in ms: of a rate, that of a million million operations or bytes."""
     if figure.spec.kind is ProbeKind.LAUNCH:
         return figure.value * 1e3

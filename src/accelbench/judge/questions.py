@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from operator import itemgetter
 
-from accelbench.core.axes import AS_ASKED, columns
-from accelbench.core.columns import ASKED
-from accelbench.core.identity import canonical
+from accelbench.core.axes import COLUMN_ORDER, size_columns
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.identity import canonical_json
 from accelbench.core.rows import Json, Row
 
 Key = tuple[object, ...]
 
 #: The sizes that a model has for itself.
-SHAPES = columns(*AS_ASKED)
+SHAPES = size_columns(*COLUMN_ORDER)
 #: Of conditions, what is told apart elsewhere or says nothing of how it was measured.
 PASSED_OVER = ("source", "said", "kin", "job_id", "ID", "cases_before_in_worker")
 #: Of conditions, what describes a result and its place in words, as MLPerf's submissions do: told
@@ -75,7 +75,7 @@ class ComparisonAxis:
     def alike(self) -> tuple[str, ...]:
         """The columns of a question."""
         left_out = {*self.columns, *self.along}
-        return tuple(name for name in ASKED if name not in left_out)
+        return tuple(name for name in CONFIGURATION_COLUMNS if name not in left_out)
 
 
 def physical(row: Row) -> object:
@@ -157,7 +157,7 @@ def plain(value: object) -> object:
     known = _KNOWN.get(id(value))
     if known is not None and known[0] is value:
         return known[1]
-    made = canonical(value)
+    made = canonical_json(value)
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
     _KNOWN[id(value)] = (value, made)
@@ -171,7 +171,7 @@ def picker(names: tuple[str, ...]) -> Callable[[Key], Key]:
     A report asks a dozen times for parts of the question of each of thousands of points: to take
     them out of one tuple is a tenth of reading them from the row.
     """
-    take: Callable[[Key], Key] = itemgetter(*map(ASKED.index, names))
+    take: Callable[[Key], Key] = itemgetter(*map(CONFIGURATION_COLUMNS.index, names))
     return take
 
 

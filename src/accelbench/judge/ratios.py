@@ -1,6 +1,6 @@
 """How many times as fast: the one place that compares two figures with each other. Pure.
 
-A ratio is of the time per item that both sides have (`figures.times_by`), of the middle of
+A ratio is of the time per item that both sides have (`figures.common_times`), of the middle of
 launches. Its interval is of launches where both sides have two and more, by Welch's t on
 logarithms; else it is of the samples within the only launch, which knows nothing of how another
 would differ, and says so. Where the sides are of different runs it has in it by how much runs of
@@ -23,21 +23,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from accelbench.core.figures import (
+from accelbench.core.result_statistics import (
     MEANS,
     Number,
     Statistic,
     Times,
+    common_times,
     ends_text,
     item_ms,
     shown_ends,
     step_of,
-    times_by,
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import UNUSABLE_WIDTH
 from accelbench.judge.run_noise import Histories, between_rows
-from accelbench.measure.launch_verdicts import HUGE, Noise, differ, interval_of, typical
+from accelbench.measure.launch_verdicts import (
+    MAX_LOG,
+    Noise,
+    all_differ,
+    geometric_mean,
+    interval_of,
+)
 from accelbench.measure.run_to_run_noise import PRIOR, unpaired_interval
 from accelbench.measure.student import t_quantile
 
@@ -96,7 +102,7 @@ def apart_from_median(medians: Sequence[float], means: Sequence[float], first: R
         means: one a launch.
         first: the first launch, whose samples give the intervals where it is the only one.
     """
-    median, mean = typical(medians), typical(means)
+    median, mean = geometric_mean(medians), geometric_mean(means)
     reach = LEAST_APART
     for times, statistic in ((medians, Statistic.MEDIAN), (means, Statistic.MEAN)):
         known = interval_of(times) if len(times) > 1 else interval_within(first, statistic)
@@ -124,7 +130,7 @@ def _of_a_mean(row: Row) -> tuple[float, float] | None:
     if not mean or deviation is None or independent < FEWEST_SAMPLES:
         return None
     error = float(deviation) / mean / math.sqrt(independent)
-    reach = min(t_quantile(0.975, independent - 1.0) * error, HUGE)
+    reach = min(t_quantile(0.975, independent - 1.0) * error, MAX_LOG)
     return mean * math.exp(-reach), mean * math.exp(reach)
 
 
@@ -190,7 +196,7 @@ class Ratio:
         if self.of != SAMPLES or self.of_runs:
             return self.low, self.high
         down, up = (
-            min(math.hypot(reach, _LAUNCHES_APART), HUGE)
+            min(math.hypot(reach, _LAUNCHES_APART), MAX_LOG)
             for reach in (math.log(self.value / self.low), math.log(self.high / self.value))
         )
         return self.value * math.exp(-down), self.value * math.exp(up)
@@ -236,7 +242,7 @@ def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio
     if common is None:
         return None
     statistic, ours, base = common
-    value = typical(base) / typical(ours)
+    value = geometric_mean(base) / geometric_mean(ours)
     runs = between_rows(those[0], these[0], known)
     low, high, of = _interval(value, (these, ours), (those, base), (statistic, runs))
     return Ratio(
@@ -256,8 +262,8 @@ def quickest(sides: Sequence[Sequence[Row]]) -> int:
 
     That may be another figure than each has alone, so that nothing sorts them.
     """
-    known = [times_by(rows) for rows in sides]
-    alone = [float("inf") if times is None else typical(times[1]) for times in known]
+    known = [common_times(rows) for rows in sides]
+    alone = [float("inf") if times is None else geometric_mean(times[1]) for times in known]
     best = min(range(len(sides)), key=alone.__getitem__)
     for n, rows in enumerate(sides):
         if n != best and is_faster(rows, sides[best]):
@@ -268,12 +274,12 @@ def quickest(sides: Sequence[Sequence[Row]]) -> int:
 def is_faster(these: Sequence[Row], those: Sequence[Row]) -> bool:
     """Whether these launches are the faster ones, by the figure that both sides have."""
     common = _in_common(these, those)
-    return common is not None and typical(common[1]) < typical(common[2])
+    return common is not None and geometric_mean(common[1]) < geometric_mean(common[2])
 
 
 def _in_common(these: Sequence[Row], those: Sequence[Row]) -> tuple[Statistic, Times, Times] | None:
     """The figure that both sides have, and what it is of each."""
-    mine, theirs = times_by(these, those), times_by(those, these)
+    mine, theirs = common_times(these, those), common_times(those, these)
     if mine is None or theirs is None or not mine[1] or not theirs[1]:
         return None
     return mine[0], mine[1], theirs[1]
@@ -287,14 +293,14 @@ def _interval(
 ) -> tuple[float | None, float | None, str]:
     statistic, runs = by
     interval = unpaired_interval(this[1], that[1], runs=runs)
-    if interval is not None and differ(this[1], that[1]):
+    if interval is not None and all_differ(this[1], that[1]):
         return interval.low, interval.high, LAUNCHES
     ours, theirs = _within(*this, statistic), _within(*that, statistic)
     if ours is None or theirs is None:
         return None, None, ""
     apart = 0.0 if runs is None else t_quantile(0.975, runs.freedom) * math.sqrt(2.0) * runs.value
-    down = min(math.hypot(ours[1], theirs[0], apart), HUGE)
-    up = min(math.hypot(ours[0], theirs[1], apart), HUGE)
+    down = min(math.hypot(ours[1], theirs[0], apart), MAX_LOG)
+    up = min(math.hypot(ours[0], theirs[1], apart), MAX_LOG)
     return value * math.exp(-down), value * math.exp(up), SAMPLES
 
 
@@ -302,7 +308,7 @@ def _within(rows: Sequence[Row], times: Times, statistic: Statistic) -> tuple[fl
     """How far down and up a side may lie, as logarithms: of launches, or within the only one."""
     if len(times) > 1:
         known = interval_of(times)
-        middle = typical(times)
+        middle = geometric_mean(times)
     else:
         known = interval_within(rows[0], statistic)
         middle = step_of(rows[0], Statistic.MEAN if statistic in MEANS else statistic) or 0.0
@@ -319,7 +325,7 @@ def _by_means(these: Sequence[Row], those: Sequence[Row], value: float) -> float
         times = [time for row in rows if (time := item_ms(row, Statistic.MEAN)) is not None]
         if len(times) < len(rows):
             return None
-        sides.append(typical(times))
+        sides.append(geometric_mean(times))
     by_means = sides[0] / sides[1]
     least = math.log1p(_APART)
     here, there = math.log(value), math.log(by_means)

@@ -30,13 +30,13 @@ from functools import cached_property
 from itertools import chain
 from statistics import fmean, median
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import UnusableReason, why_unusable
 from accelbench.core.vocabulary import Family, Status
-from accelbench.evidence.launches import launches_of, newest
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.launches import launches_of, newest_run
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 from accelbench.judge.accuracies import (
     outputs_differ,
     outputs_of,
@@ -63,8 +63,8 @@ from accelbench.measure.launch_verdicts import (
     MOST_LAUNCHES,
     Noise,
     p_value,
-    pooled,
-    pooled_noise,
+    pool_noise,
+    pool_runs,
 )
 from accelbench.measure.run_to_run_noise import combine_errors
 from accelbench.measure.student import t_quantile
@@ -199,7 +199,9 @@ def paired(now: Iterable[Row], before: Iterable[Row], columns: Collection[str]) 
         before: rows of the baseline: of each question its newest run counts.
         columns: what the baseline says of how it was asked and ran.
     """
-    case_columns = [name for name in ASKED if name in columns and name not in RAN_AS]
+    case_columns = [
+        name for name in CONFIGURATION_COLUMNS if name in columns and name not in RAN_AS
+    ]
     ran_as = [name for name in RAN_AS if name in columns]
     ours, theirs = _cases(now, case_columns), _cases(before, case_columns)
     for key in dict.fromkeys([*ours, *theirs]):
@@ -216,7 +218,7 @@ def _cases(rows: Iterable[Row], names: Sequence[str]) -> dict[Key, list[Row]]:
 
 def _full(rows: Sequence[Row]) -> Variants:
     """Questions of now, told apart by everything that there is to tell them apart by."""
-    return _variants(rows, ASKED) if rows else {}
+    return _variants(rows, CONFIGURATION_COLUMNS) if rows else {}
 
 
 def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
@@ -228,10 +230,10 @@ def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
             opened.setdefault(values(row, by), []).append(row)
         else:
             never.append(row)
-    variants: Variants = {key: newest(several) for key, several in opened.items()}
+    variants: Variants = {key: newest_run(several) for key, several in opened.items()}
     if not never:
         return variants
-    lost = newest(never)
+    lost = newest_run(never)
     run, moment = lost[0].get("run_id"), _pairing_moment(lost)
     beside = {key: s for key, s in variants.items() if s[0].get("run_id") == run}
     if beside:
@@ -379,7 +381,7 @@ class Rules:
         known: of other runs of these series and of their neighbours: their noise.
     """
 
-    told: Collection[str] = ASKED
+    told: Collection[str] = CONFIGURATION_COLUMNS
     untold: Collection[str] = ()
     threshold: float | None = None
     allow: Collection[str] = ()
@@ -437,7 +439,7 @@ def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = Non
     both = [pair for pair in pairs if pair.now and pair.before]
     few = max(sum(min(len(pair.now), len(pair.before)) < FEWEST_LAUNCHES for pair in both), 1)
     sides = [_in_order(_good(side)) for pair in both for side in (pair.now, pair.before)]
-    found = iter(measured_together(sides))
+    found = iter(merge_groups(sides))
     return Check(
         tuple(_checked(pair, next(found), next(found), rules, few) for pair in both),
         tuple(pair.before[0] for pair in pairs if not pair.now),
@@ -487,7 +489,11 @@ def _checked(
 def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:
     """Why these cannot be compared with each other; empty where they can."""
     if pair.among:
-        apart = [n for n in ASKED if len({str(plain(row.get(n))) for row in pair.among}) > 1]
+        apart = [
+            n
+            for n in CONFIGURATION_COLUMNS
+            if len({str(plain(row.get(n))) for row in pair.among}) > 1
+        ]
         return f"the baseline does not say which {' and '.join(apart)} it is of"
     if pair.unlike:
         return f"not alike: {', '.join(pair.unlike)}"
@@ -518,8 +524,8 @@ def _figure(
     few: int,
 ) -> Judged:
     before, now = rows[0][0], rows[1][0]
-    parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
-    noise = pooled([part for part in parts if part is not None])
+    parts = [pool_runs([then, here]), rules.known.launches(now, metric)]
+    noise = pool_noise([part for part in parts if part is not None])
     apart = None if of_one_run(before, now) else rules.known.for_gate(now, metric, here)
     sure = all(row["decisive"] for side in rows for row in side)
     known = NoisePrior(noise, apart, few)

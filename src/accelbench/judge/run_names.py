@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
-from accelbench.core.facts import PART, fleet_of
-from accelbench.core.nouns import listed
+from accelbench.core.facts import PART_SEPARATOR, fleet_run_id
+from accelbench.core.formatting import join_first
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.judge.filters import Filters, marks, misplaced
 from accelbench.judge.older_runs import NOISE, NOT_OF_A_CHECK, RERUN_OF
@@ -48,7 +48,7 @@ def harmless(label: str) -> str:
 def runs_named(database: Database, word: str) -> list[str]:
     """Runs by id, else by label, else by branch; of a fleet's run its nodes' parts as well."""
     # Ids that others gave may have a dot as well, and are parts of nothing.
-    own = f"split_part(run_id, '{PART}', 1)" if _OWN_ID.fullmatch(word) else "run_id"
+    own = f"split_part(run_id, '{PART_SEPARATOR}', 1)" if _OWN_ID.fullmatch(word) else "run_id"
     for column in (own, "label", "git_branch"):
         _, rows = database.query(
             f"SELECT run_id FROM benchmark_runs WHERE {column} = ? ORDER BY started_at",  # noqa: S608
@@ -82,7 +82,7 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
     if not begun:
         advice = misplaced(word) or _there_are(database)
         raise UnknownRunError(f"There is no {what} {in_quotes(word)}.", advice)
-    if word not in begun and len(begun) > 1 and len({fleet_of(run) for run in begun}) == 1:
+    if word not in begun and len(begun) > 1 and len({fleet_run_id(run) for run in begun}) == 1:
         return begun
     if word not in begun and len(begun) > 1:
         listing = _named(begun, labels_of(database, begun))
@@ -98,7 +98,7 @@ def only_runs(database: Database, words: Sequence[str]) -> Filters:
     Raises:
         UsageError: as `runs_meant` does.
     """
-    with database.asking():
+    with database.keep_open():
         return only_ids([run for word in words for run in runs_meant(database, word)])
 
 
@@ -113,7 +113,7 @@ def measured_series(database: Database, ids: Sequence[str]) -> Filters:
     Raises:
         NothingMeasuredError: The runs have no result with a series.
     """
-    with database.asking():
+    with database.keep_open():
         _, rows = database.query(
             "SELECT DISTINCT series_key FROM benchmark_results"  # noqa: S608 — as many marks as runs
             f" WHERE series_key IS NOT NULL AND run_id IN ({marks(ids)}) ORDER BY 1",
@@ -138,7 +138,7 @@ def _newest(database: Database) -> list[str]:
         f" WHERE {NOT_OF_A_CHECK} ORDER BY started_at DESC NULLS LAST, run_id DESC LIMIT 1",
         [NOISE, RERUN_OF],
     )
-    return runs_named(database, fleet_of(str(rows[0][0]))) if rows else []
+    return runs_named(database, fleet_run_id(str(rows[0][0]))) if rows else []
 
 
 def _runs_begun(database: Database, word: str, table: str) -> list[str]:
@@ -160,4 +160,4 @@ def _there_are(database: Database) -> str:
 
 def _named(runs: list[str], labels: Mapping[str, str]) -> str:
     names = [f"{run} ({labels[run]})" if run in labels else run for run in runs]
-    return listed(names, _NAMED)
+    return join_first(names, _NAMED)

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
-from accelbench.core.unusable_reasons import of_import
+from accelbench.core.unusable_reasons import is_from_table
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.judge.verdicts import METRICS, Judged, Metric, NoisePrior, judged
 from accelbench.measure.launch_verdicts import (
     Noise,
     aa_noise,
-    abba,
+    abba_order,
     least_effect,
     minimum_detectable_effect,
-    pooled_noise,
+    pool_runs,
     required_launches,
 )
 from accelbench.measure.run_to_run_noise import Runs, find_gate_noise, noise_between
@@ -49,7 +49,7 @@ class Histories:
         """The noise of launches in older runs of a row's series."""
         runs = self.runs.get(str(row.get("series_key")), ())
         values = [run.values.get(metric.name, ()) for run in runs]
-        return pooled_noise([value for value in values if len(value) > 1])
+        return pool_runs([value for value in values if len(value) > 1])
 
     def between(self, row: Row, metric: Metric) -> Noise:
         """Return by how much runs of a row's series differ, for the interval of a comparison."""
@@ -120,7 +120,7 @@ def of_runs(runs: Mapping[str, Sequence[Run]], about: Mapping[str, tuple[str, st
 def of_one_run(a: Row, b: Row) -> bool:
     """Whether two results are launches of one run; an import is no run of anybody's."""
     run = a.get("run_id")
-    return bool(run) and run == b.get("run_id") and not of_import(a)
+    return bool(run) and run == b.get("run_id") and not is_from_table(a)
 
 
 def between_rows(a: Row, b: Row, known: Histories) -> Noise | None:
@@ -199,7 +199,7 @@ def _floor(launches: Sequence[Row], metric: Metric) -> NoiseFloor | None:
     pairs = len(values) // 2
     if noise is None or pairs < FEWEST_LAUNCHES:
         return None
-    arms = abba(pairs)
+    arms = abba_order(pairs)
     sides = [[v for v, of in zip(values, arms, strict=False) if of == arm] for arm in "ab"]
     known = NoisePrior(Noise(noise, len(values) - 1), None)
     itself = judged(metric, sides[0], sides[1], known)

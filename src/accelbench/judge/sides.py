@@ -19,23 +19,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from accelbench.core.figures import (
+from accelbench.core.result_statistics import (
     TAILS,
     Statistic,
     Times,
+    best_statistic,
+    common_times,
     rate_of,
-    statistic_of,
     step_of,
-    times_by,
 )
 from accelbench.core.rows import Row, number, record
 from accelbench.core.unusable_reasons import reasons_unusable
-from accelbench.evidence.launches import last_moment, launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured, measured_together
+from accelbench.evidence.launches import latest_start, launches_of
+from accelbench.evidence.measurements import RunMeasurement, group_measurements, merge_groups
 from accelbench.judge.questions import DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
 from accelbench.judge.ratios import is_faster, quickest
 from accelbench.judge.versions import counted_once, software
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
 #: Sizes are where models are compared, each of which has its own: the same, where both have it.
@@ -100,7 +100,7 @@ def ways_of(
             every = list(versions.values())
             ways += [(place, several, _superseded(several, every)) for several in every]
     made: list[list[MatchedConfiguration]] = [[] for _ in places]
-    found = measured([rows for _, rows, _ in ways])
+    found = group_measurements([rows for _, rows, _ in ways])
     for (place, rows, old), several in zip(ways, found, strict=True):
         made[place].append(MatchedConfiguration(axis.value(rows[0]), rows, several, old))
     return made
@@ -113,7 +113,7 @@ def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
 
 
 def _when(rows: Sequence[Row]) -> tuple[str, str]:
-    return last_moment(rows), str(rows[0].get("run_id") or "")
+    return latest_start(rows), str(rows[0].get("run_id") or "")
 
 
 def matched(
@@ -196,7 +196,7 @@ def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key,
             for run, one in runs[base].items()
             if one.launches[0].get("run_id") is not None and serves(base, run)
         ),
-        key=lambda run: last_moment(runs[base][run].launches),
+        key=lambda run: latest_start(runs[base][run].launches),
     )[-_MOST_RUNS:]
     many = [(sum(serves(value, run) for value in ways), run) for run in candidates]
     if not many:
@@ -271,15 +271,15 @@ class Side:
 
     @cached_property
     def _known(self) -> tuple[Statistic, Times]:
-        known = times_by(self.rows)
+        known = common_times(self.rows)
         if known is not None:
             return known
         # Launches with no figure in common: those with the one that says most.
         best = min(
-            (statistic for row in self.rows if (statistic := statistic_of(row))),
+            (statistic for row in self.rows if (statistic := best_statistic(row))),
             key=list(Statistic).index,
         )
-        alike = times_by([row for row in self.rows if statistic_of(row) is best])
+        alike = common_times([row for row in self.rows if best_statistic(row) is best])
         assert alike is not None  # else it would be no side
         return alike
 
@@ -289,13 +289,13 @@ class Side:
         for statistic in (Statistic.MEDIAN, Statistic.MEAN, *sorted(TAILS)):
             times = [ms for row in self.rows if (ms := step_of(row, statistic)) is not None]
             if len(times) == len(self.rows):
-                return typical(times), statistic
+                return geometric_mean(times), statistic
         return None
 
     @property
     def time_ms(self) -> float:
         """An item's time in the middle of launches."""
-        return typical(self.times)
+        return geometric_mean(self.times)
 
     @property
     def throughput(self) -> float | None:
@@ -304,7 +304,7 @@ class Side:
         Of all launches or of none, as a step is: beside each other both are of the same ones.
         """
         known = [rate for row in self.rows if (rate := rate_of(row)) is not None]
-        return typical(known) if len(known) == len(self.rows) else None
+        return geometric_mean(known) if len(known) == len(self.rows) else None
 
     @property
     def memory_mb(self) -> float | None:
@@ -333,7 +333,7 @@ class Side:
 
     def _middle(self, name: str) -> float | None:
         known = [float(value) for row in self.rows if (value := number(row, name))]
-        return typical(known) if known else None
+        return geometric_mean(known) if known else None
 
 
 def sides(
@@ -387,7 +387,7 @@ def _of_all(
     """Return sides of all launches that ran alike: an import has versions of years in one run."""
     ways = [way for matches in chosen for way in matches.values()]
     by_run = axis.name == "run"
-    found = (way.current for way in ways) if by_run else measured_together([w.rows for w in ways])
+    found = (way.current for way in ways) if by_run else merge_groups([w.rows for w in ways])
     together = iter(found)
     return [
         {
@@ -411,7 +411,7 @@ def meet(rows: Iterable[Row], axis: ComparisonAxis) -> bool:
 def _answers(rows: Iterable[Row], axis: ComparisonAxis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
     for row in launches_of(rows):
-        statistic = statistic_of(row) if row["answered"] else None
+        statistic = best_statistic(row) if row["answered"] else None
         if statistic is not None and any(part not in (None, "") for part in axis.value(row)):
             yield row, str(statistic) if statistic in TAILS else ""
 
@@ -433,7 +433,7 @@ def side_of(
         faster: what is faster there, and did not run alike.
         runs: whether it is of one run.
     """
-    left_out = current.unusable
+    left_out = current.unusable_rows
     return Side(
         value,
         current.rows,

@@ -49,15 +49,15 @@ _LAUNCHES = launches_sql(
 
 def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
     """The database, with what runs left in the journals."""
-    from accelbench.store.files import ReadOnlyPlaceError
-    from accelbench.store.opening import store_at
+    from accelbench.store.files import NotWritableError
+    from accelbench.store.opening import open_store
 
-    database = store_at(path)
-    if not database.there:
+    database = open_store(path)
+    if not database.exists:
         raise _absent(database)
     try:
         filled = database.fill()
-    except ReadOnlyPlaceError as error:
+    except NotWritableError as error:
         notice(f"{error.message} What waits in journals is not shown.")
     else:
         for problem in filled.problems:
@@ -76,21 +76,21 @@ def filled_if_any(
         NothingMeasuredError: there is none, with the command that would bring what is asked for.
     """
 
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    usual = store_at(None)
-    if path is None and not usual.there:
+    usual = open_store(None)
+    if path is None and not usual.exists:
         raise nothing(f"Nothing is measured, as there is no database at {usual.name}", filters)
     return filled(path, notice)
 
 
 def _absent(database: Database) -> StoreError:
-    from accelbench.store.duck import absent
+    from accelbench.store.duck import absent_error
     from accelbench.store.lake import Lake
     from accelbench.store.places import FolderPlace
 
     if not isinstance(database, Lake):
-        return absent(database.name)
+        return absent_error(database.name)
     place = database.place
 
     advice = f"Begin one with `accelbench db init --db {place.name}`"
@@ -219,7 +219,7 @@ def rows_of(
     read = list(dict.fromkeys((*columns, *DERIVED) if launches else columns))
     shown = [f'"{name}"::VARCHAR AS "{name}"' if name in texts else f'"{name}"' for name in read]
     lying = _LAUNCHES_LYING if launches else _LYING
-    with database.asking():  # both are of one moment
+    with database.keep_open():  # both are of one moment
         _, found = database.query(_PLACES.format(where=where, most=most + 1), values)
         if len(found) > most:
             raise UsageError(

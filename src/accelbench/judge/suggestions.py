@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.axes import AXES
 from accelbench.core.devices import FP32, default_precision
-from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
-from accelbench.core.free_dimensions import sizes_in
-from accelbench.core.nouns import LIKE, listed, near
+from accelbench.core.errors import EXIT_INCONCLUSIVE, AccelbenchError, UsageError
+from accelbench.core.formatting import MIN_SIMILARITY, find_similar, join_first
+from accelbench.core.free_dimensions import parse_sizes
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode
@@ -63,9 +63,9 @@ Asked = Mapping[str, Sequence[Value]]
 def known_words(column: str) -> tuple[str, ...]:
     """The words of a column that this program has itself; of models there are too many."""
     if column == "hardware":
-        from accelbench.hardware.detect import known
+        from accelbench.hardware.detect import list_platforms
 
-        return known()
+        return list_platforms()
     if column == "runtime":
         from accelbench.engines.shared.names import known_runtimes
 
@@ -206,11 +206,11 @@ def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
             value = row.get(axis.column)
             if value is None:
                 continue
-            named = sizes_in(str(value)).items() if axis.text else [("", value)]
+            named = parse_sizes(str(value)).items() if axis.text else [("", value)]
             for name, size in named:
                 option = f"{axis.option} {name}=" if name else axis.option
                 sizes.setdefault(option, {})[str(size)] = None
-                if spec is None or axis.own(spec) != value:
+                if spec is None or axis.default_size(spec) != value:
                     needed.add(option)
     return [
         f"{option}{'' if option.endswith('=') else ' '}{','.join(sorted(values, key=float))}"
@@ -222,9 +222,9 @@ def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
 def into_option(database: Database) -> str:
     """The option that puts results into a database, where they do not go by themselves."""
 
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    return "" if database.name == store_at(None).name else f" --db {shlex.quote(database.name)}"
+    return "" if database.name == open_store(None).name else f" --db {shlex.quote(database.name)}"
 
 
 #: Column → what is said of a word that nobody knows there.
@@ -243,7 +243,7 @@ _LIKE = {"model": 0.6, "family": 0.6, "runtime": 0.6}
 class NothingMeasuredError(AccelbenchError):
     """There are no results to judge."""
 
-    exit_code = EXIT_CANNOT_TELL
+    exit_code = EXIT_INCONCLUSIVE
 
 
 def nothing(message: str, filters: Asked, database: Database | None = None) -> NothingMeasuredError:
@@ -360,7 +360,7 @@ def _hint(database: Database, column: str, word: str) -> str:
     if alike:
         return f"Did you mean {_or(alike)}?"
     if stored:
-        return f"There are results of {listed(stored, _NAMED)}."
+        return f"There are results of {join_first(stored, _NAMED)}."
     known = ", ".join(known_words(column))
     return f"Known: {known}." if known else "List the models with: accelbench models"
 
@@ -380,12 +380,12 @@ def _devices_like(database: Database, word: str) -> str:
         matches = list(names)
     if not matches:
         return ""
-    return f"There are results of {listed([in_quotes(name) for name in matches], _NAMED)}."
+    return f"There are results of {join_first([in_quotes(name) for name in matches], _NAMED)}."
 
 
 def _near(word: str, names: Iterable[str], column: str) -> list[str]:
     """Names that are like a word."""
-    return near(word, names, _LIKE.get(column, LIKE))
+    return find_similar(word, names, _LIKE.get(column, MIN_SIMILARITY))
 
 
 def _absent(models: Sequence[str], stored: Sequence[str]) -> list[str]:

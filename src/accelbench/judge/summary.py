@@ -9,21 +9,33 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
-from accelbench.core.devices import devices_of, engine_at, sharing
-from accelbench.core.figures import Statistic, item_ms, items, name_of, unit_of
-from accelbench.core.nouns import UNKNOWN_ENGINE, batch_text, counted, digits, reference_words
-from accelbench.core.precision import not_exact
+from accelbench.core.devices import device_count, engine_at, sharing_unit
+from accelbench.core.formatting import (
+    UNKNOWN_ENGINE,
+    describe_references,
+    format_batch,
+    format_count,
+    format_digits,
+)
+from accelbench.core.precision import summarise_inexact
+from accelbench.core.result_statistics import (
+    Statistic,
+    item_count,
+    item_ms,
+    statistic_name,
+    throughput_unit,
+)
 from accelbench.core.rows import Row, number
-from accelbench.core.unusable_reasons import mostly_failed, reasons_unusable
+from accelbench.core.unusable_reasons import is_mostly_failed, reasons_unusable
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
-from accelbench.evidence.launches import last_moment, launches_of
+from accelbench.evidence.launches import latest_start, launches_of
 from accelbench.judge.comparison import Compared, unlike
 from accelbench.judge.points import EMULATED, Point, common_batch
 from accelbench.judge.questions import SHAPES, ComparisonAxis, Key, values
 from accelbench.judge.ratios import LAUNCHES, Faster, Ratio, is_faster, quickest, ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import sides
-from accelbench.measure.launch_verdicts import aa_noise, typical
+from accelbench.measure.launch_verdicts import aa_noise, geometric_mean
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
@@ -64,9 +76,9 @@ def fastest_lines(points: Sequence[Point], known: Histories) -> list[str]:
 def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     done = [row for row in rows if row.get("status") == Status.OK]
     if not done:
-        return [f"None of {counted(len(rows), 'result')} came to a figure."]
+        return [f"None of {format_count(len(rows), 'result')} came to a figure."]
     kinds = [
-        counted(len({str(row.get(name)) for row in done}), singular, many)
+        format_count(len({str(row.get(name)) for row in done}), singular, many)
         for name, singular, many in (
             ("model", "model", "models"),
             ("hardware", "platform", "platforms"),
@@ -75,7 +87,10 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         )
     ]
     modes = sorted({str(row.get("mode")) for row in done if row.get("mode")})
-    many = f"{counted(len(points), 'configuration')} ({counted(len(done), 'launch', 'launches')})"
+    many = (
+        f"{format_count(len(points), 'configuration')}"
+        f" ({format_count(len(done), 'launch', 'launches')})"
+    )
     return [f"{many} of {', '.join(kinds[:-1])} and {kinds[-1]}: {' and '.join(modes)}."]
 
 
@@ -101,12 +116,12 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
             yield _one_fastest(model, mode, answers, several, known)
     # A model that was trained as well is one.
     if more := len({model for model, _ in points_by_work} - {model for model, _ in selection}):
-        yield f"{counted(more, 'more model')} in the tables."
+        yield f"{format_count(more, 'more model')} in the tables."
 
 
 def _what_is_fastest(every: Iterable[Sequence[Point]]) -> str:
     """What the lines below it say, and what they leave out."""
-    mixed = any(len({devices_of(point.row) for point in points}) > 1 for points in every)
+    mixed = any(len({device_count(point.row) for point in points}) > 1 for points in every)
     many = ", of as many devices as most results there (others: in the tables)" if mixed else ""
     return f"Fastest at the batch size that most devices ran{many}, and what is next elsewhere:"
 
@@ -139,30 +154,30 @@ def _question(point: Point, others: Iterable[Point]) -> str:
     The number of devices too, where there are several or others are of another number.
     """
     row, batch = point.row, _batch(point)
-    scenario, devices = _scenario(point), devices_of(row)
-    many = devices > 1 or any(devices_of(point.row) != devices for point in others)
+    scenario, devices = _scenario(point), device_count(row)
+    many = devices > 1 or any(device_count(point.row) != devices for point in others)
     parts = [
-        batch_text(batch),
+        format_batch(batch),
         f"{row['image_size']} px" if row.get("image_size") else "",
         "" if scenario == SINGLE_STREAM else scenario,
-        counted(devices, *_noun(row)) if many else "",
+        format_count(devices, *_noun(row)) if many else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
 def _noun(row: Row) -> tuple[str, str]:
     """What several share a step as, one and many."""
-    several = sharing(row)
+    several = sharing_unit(row)
     return ("process" if several == "processes" else "device"), several
 
 
 def _work(point: Point) -> Key:
-    return devices_of(point.row), *values(point.row, _WORK)
+    return device_count(point.row), *values(point.row, _WORK)
 
 
 def _time(point: Point) -> tuple[float, str]:
     known = point.times
-    return (typical(known[1]) if known else float("inf"), _by(point))
+    return (geometric_mean(known[1]) if known else float("inf"), _by(point))
 
 
 def _several_devices(points: Sequence[Point]) -> set[str]:
@@ -187,7 +202,7 @@ def _one_fastest(
         known: the older runs of these.
     """
     candidates = _alike(answers)
-    points = [point for point in candidates if not not_exact(point.rows)] or candidates
+    points = [point for point in candidates if not summarise_inexact(point.rows)] or candidates
     best = points[quickest([point.rows for point in points])]
     line = f"{model}, {mode}, {_question(best, answers)}: {_told(best, several)}"
     doubtful = [point for point in candidates if point not in points]
@@ -203,7 +218,7 @@ def _one_fastest(
 
 def _told(point: Point, several: Collection[str]) -> str:
     """How something ran, what it takes, and what is not known of its outputs."""
-    why = not_exact(point.rows)
+    why = summarise_inexact(point.rows)
     return f"{_by(point, several)}, {_figure(point)}{f' ({why})' if why else ''}"
 
 
@@ -232,7 +247,7 @@ def _next(best: Point, others: Sequence[Point], several: set[str], known: Histor
     """
     other = others[quickest([point.rows for point in others])]
     speedup, next_one = ratio(best.rows, other.rows, known), _by(other, several)
-    if why := not_exact(other.rows):
+    if why := summarise_inexact(other.rows):
         next_one += f" ({why})"
     if speedup is None:
         return f"next to it {next_one}, of which another figure is known"
@@ -250,17 +265,19 @@ def _figure(point: Point) -> str:
     assert known is not None
     statistic, times = known
     if statistic is Statistic.RATE or all(item_ms(row, statistic) is None for row in point.rows):
-        return f"{digits(1e3 / typical(times))} {unit_of(point.row)}"
-    steps = [ms * items(row) for row in point.rows if (ms := item_ms(row, statistic)) is not None]
-    name = "" if statistic is Statistic.MEDIAN else f" ({name_of(statistic)})"
-    return f"{digits(typical(steps))} ms a step{name}"
+        return f"{format_digits(1e3 / geometric_mean(times))} {throughput_unit(point.row)}"
+    steps = [
+        ms * item_count(row) for row in point.rows if (ms := item_ms(row, statistic)) is not None
+    ]
+    name = "" if statistic is Statistic.MEDIAN else f" ({statistic_name(statistic)})"
+    return f"{format_digits(geometric_mean(steps))} ms a step{name}"
 
 
 def _sure(speedup: Ratio) -> str:
     if speedup.low is None or speedup.high is None:
         return speedup.no_interval
     of = "" if speedup.of == LAUNCHES else " within single launches"
-    return f"95 % interval of the ratio{of} {speedup.ends_text(digits)}"
+    return f"95 % interval of the ratio{of} {speedup.ends_text(format_digits)}"
 
 
 def _times(point: Point) -> list[float]:
@@ -283,7 +300,7 @@ def _verified(rows: Sequence[Row]) -> list[str]:
     held = [row for row in done if row.get("verification") == "ok"]
     wrong = sum(row.get("reason") == "wrong_outputs" for row in rows)
     parts = [
-        f"{counts['ok']} compared with {reference_words(held)}, and within their tolerance"
+        f"{counts['ok']} compared with {describe_references(held)}, and within their tolerance"
         if counts["ok"]
         else "",
         f"{counts['reference']} are that reference" if counts["reference"] else "",
@@ -313,7 +330,7 @@ _SURE = (None, Quality.CONVERGED.value, Quality.FIXED.value)
 
 def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     ran = [row for row in rows if row["answered"]]
-    done = [row for row in ran if not mostly_failed([row])]
+    done = [row for row in ran if not is_mostly_failed([row])]
     fixed = sum(row.get("quality") == Quality.FIXED.value for row in done)
     unsure = sum(row.get("quality") not in _SURE for row in done)
     single = sum(len(point.rows) < 2 for point in points if point.kind == "measured")
@@ -322,41 +339,44 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     doubts = []
     if unsure:
         doubts.append(
-            f"{unsure} of {counted(len(done), 'launch', 'launches')} did not become as steady as"
+            f"{unsure} of {format_count(len(done), 'launch', 'launches')} did not become as"
+            " steady as"
             " asked: noise, time or the device ended them."
         )
     if fixed:
         doubts.append(
-            f"{fixed} of {counted(len(done), 'launch', 'launches')} of as many samples as were"
+            f"{fixed} of {format_count(len(done), 'launch', 'launches')} of as many samples as were"
             " asked for: nothing judged whether they suffice."
         )
     if useless := [row for row in done if not row["times_usable"]]:
         doubts.append(
-            f"{len(useless)} of {counted(len(done), 'launch', 'launches')} unusable:"
+            f"{len(useless)} of {format_count(len(done), 'launch', 'launches')} unusable:"
             f" {reasons_unusable(useless)}. Nothing is judged or chosen by them."
         )
     if few := len(ran) - len(done):
         doubts.append(
-            f"{counted(few, 'launch', 'launches')} unusable: of their configurations more than half"
+            f"{format_count(few, 'launch', 'launches')} unusable: of their configurations more"
+            " than half"
             " of the launches failed. Nothing is judged or chosen by them."
         )
     if since := _failed_since(rows, points):
         names = "; ".join(since[:_MOST_NAMED]) + ("; …" if len(since) > _MOST_NAMED else "")
         doubts.append(
-            f"{counted(len(since), 'configuration')} shown by an older run, as a newer one came to"
+            f"{format_count(len(since), 'configuration')} shown by an older run, as a newer one"
+            " came to"
             f" nothing: {names}."
         )
     if single:
         doubts.append(
-            f"{counted(single, 'configuration')} of a single launch{_apart(points)}: how far"
+            f"{format_count(single, 'configuration')} of a single launch{_apart(points)}: how far"
             " another would differ it does not show. Measure with --launches 5."
         )
     if emulated:
         doubts.append(
-            f"{counted(emulated, 'configuration')} ran on a stand-in: such times mean nothing."
+            f"{format_count(emulated, 'configuration')} ran on a stand-in: such times mean nothing."
         )
     doubts += [
-        f"{counted(number, 'configuration')} {kind}, not measured here."
+        f"{format_count(number, 'configuration')} {kind}, not measured here."
         for kind, number in kinds.items()
     ]
     return doubts
@@ -375,7 +395,7 @@ def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         lost = failed.get(point.row.get("case_id"))
         if lost is None or lost.get("run_id") in {row.get("run_id") for row in point.rows}:
             continue
-        if str(lost.get("started_at") or "") > last_moment(point.rows):
+        if str(lost.get("started_at") or "") > latest_start(point.rows):
             why = str(lost.get("reason") or lost.get("status")).replace("_", " ")
             cells.append(f"{point.row.get('model')}, {_by(point)} ({why})")
     return cells

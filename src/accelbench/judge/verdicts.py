@@ -22,35 +22,35 @@ from functools import partial
 from statistics import NormalDist, median
 
 from accelbench.core.columns import STEP_MS
-from accelbench.core.figures import (
+from accelbench.core.result_statistics import (
     FEWEST_LAUNCHES,
     ITEMS,
     Statistic,
-    kind_of_unit,
-    latency,
     rate_of,
     step_of,
-    unit_of,
+    step_time_ms,
+    throughput_unit,
+    unit_kind,
 )
 from accelbench.core.rows import Row, number
 from accelbench.measure.launch_verdicts import (
     ALPHA,
-    HUGE,
     LEAST_EFFECT,
+    MAX_LOG,
     MOST_LAUNCHES,
     POWER,
     Noise,
     aa_noise,
-    typical,
+    geometric_mean,
 )
 from accelbench.measure.run_to_run_noise import (
     PRIOR,
     PRIOR_OF_MEMORY,
-    Apart,
-    fewest,
-    independent,
+    UnpairedPower,
+    fewest_launches,
+    independent_count,
     interval_level,
-    reach_of_one,
+    single_launch_error,
     unpaired_interval,
 )
 
@@ -152,7 +152,7 @@ def rates_apart(rows: Iterable[Row]) -> tuple[str, ...]:
     units: dict[str, str] = {}
     for unit in map(_unit, rows):
         if unit:
-            units.setdefault(kind_of_unit(unit), unit)
+            units.setdefault(unit_kind(unit), unit)
     return tuple(units.values()) if len(units) > 1 else ()
 
 
@@ -163,7 +163,7 @@ def _unit(row: Row) -> str:
 
 def _unit_of_rates(rows: Iterable[Row]) -> str:
     """The one name of what rates count, where they have one."""
-    names = {unit_of(row) if row.get("throughput") else ITEMS for row in rows}
+    names = {throughput_unit(row) if row.get("throughput") else ITEMS for row in rows}
     return names.pop() if len(names) == 1 else ITEMS
 
 
@@ -191,7 +191,9 @@ LATENCIES = tuple(
 #: Nothing is made of another kind: a rate of many requests at once has no latency, and only a mean
 #: of a known batch has a rate.
 METRICS = (
-    Metric(LATENCY, "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)", columns=STEP_MS),
+    Metric(
+        LATENCY, "ms", step_time_ms, f"nullif(coalesce({', '.join(STEP_MS)}), 0)", columns=STEP_MS
+    ),
     Metric(
         "throughput",
         "items/s",
@@ -292,14 +294,14 @@ def judged(
         return _of_one(metric, before, now, known, threshold, settled=settled)
     noise = known.launches
     floor = max(threshold or 0.0, LEAST_EFFECT)
-    sides = (independent(before), independent(now))
-    usual = Apart(noise.value, *sides, known.runs)
+    sides = (independent_count(before), independent_count(now))
+    usual = UnpairedPower(noise.value, *sides, known.runs)
     limit = max(floor, usual.least_effect)
     if few and not metric.exact:
         limit = max(limit, limit_of_few(metric, known))
     # The power of “no change shown” is that of the louder: these launches, or those of the history.
     loudest = max(noise.value, *(aa_noise(side) or 0.0 for side in (before, now)))
-    seen = Apart(loudest, *sides, known.runs)
+    seen = UnpairedPower(loudest, *sides, known.runs)
     answer = Judgement.CANNOT_TELL
     effect = math.log(interval.ratio)
     if interval.p_value < 1.0 - level and abs(effect) > math.log1p(limit):
@@ -308,11 +310,11 @@ def judged(
         answer = Judgement.STEADY
     if few and metric.timed and not settled and answer is not Judgement.STEADY:
         answer = Judgement.CANNOT_TELL
-    most = Apart(loudest, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
+    most = UnpairedPower(loudest, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
     return Judged(
         metric,
-        typical(before),
-        typical(now),
+        geometric_mean(before),
+        geometric_mean(now),
         interval.ratio - 1.0,
         answer,
         limit,
@@ -322,19 +324,21 @@ def judged(
         noise,
         known.runs,
         usual.detectable(limit),
-        seen.required(floor),
-        fewest(floor, lambda launches: Apart(loudest, launches, launches, known.runs)),
+        seen.required_launches(floor),
+        fewest_launches(
+            floor, lambda launches: UnpairedPower(loudest, launches, launches, known.runs)
+        ),
         most.detectable(floor),
     )
 
 
-def _is_steady(effect: float, seen: Apart, floor: float) -> bool:
+def _is_steady(effect: float, seen: UnpairedPower, floor: float) -> bool:
     """Return whether “no change shown” has the power that it requires.
 
     The test finds a change of the floor in four of five cases, and in as many cases a change of
     the floor would have come to more than this effect.
     """
-    within = abs(effect) + seen.reach(POWER) <= math.log1p(floor)
+    within = abs(effect) + seen.error_at(POWER) <= math.log1p(floor)
     return within and seen.suffices(floor)
 
 
@@ -346,7 +350,7 @@ def limit_of_few(metric: Metric, known: NoisePrior) -> float:
     if metric.timed:
         quantile = NormalDist().inv_cdf
         errors += quantile(1.0 - _OUTLIERS_BEYOND / known.few) - quantile(1.0 - _OUTLIERS_BEYOND)
-    return math.expm1(min(errors * math.sqrt(2.0) * deviation, HUGE))
+    return math.expm1(min(errors * math.sqrt(2.0) * deviation, MAX_LOG))
 
 
 def _of_one(
@@ -368,14 +372,14 @@ def _of_one(
     effect = math.log(here / then)
     limit = floor if metric.exact else max(floor, limit_of_few(metric, known))
     if known.runs is not None:
-        reach = reach_of_one(1.0 - ALPHA, known.runs, known.launches)
-        limit = max(limit, math.expm1(min(reach, HUGE)))
+        reach = single_launch_error(1.0 - ALPHA, known.runs, known.launches)
+        limit = max(limit, math.expm1(min(reach, MAX_LOG)))
     answer = Judgement.CANNOT_TELL
     if abs(effect) > math.log1p(limit) and (settled or not metric.timed):
         answer = Judgement.WORSE if effect > 0 else Judgement.BETTER
     # If the noise of launches is unknown, they are taken to differ by as much as runs do.
     noise = known.launches.value if known.launches else metric.runs.value
-    most = Apart(noise, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
+    most = UnpairedPower(noise, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
     return Judged(
         metric,
         *((then, here) if metric.lower_is_better else (1.0 / then, 1.0 / here)),
@@ -385,8 +389,10 @@ def _of_one(
         (len(before), len(now)),
         noise=known.launches,
         runs=known.runs,
-        required=Apart(noise, len(before), len(now), known.runs).required(floor),
-        required_both=fewest(floor, lambda count: Apart(noise, count, count, known.runs)),
+        required=UnpairedPower(noise, len(before), len(now), known.runs).required_launches(floor),
+        required_both=fewest_launches(
+            floor, lambda count: UnpairedPower(noise, count, count, known.runs)
+        ),
         most_shown=None if most.suffices(floor) else most.detectable(floor),
         plain=True,
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accelbench.core.nouns import listed
+from accelbench.core.formatting import join_first
 from accelbench.core.rows import Row, texts
 
 #: A number as our sentences have it: 12, 0.5, 1,024; none within a name or a version: fp16, 2.13.0.
@@ -85,7 +85,7 @@ def _range(figures: Sequence[str]) -> str:
     Moments have no range: something happened at each, and nothing is known of the time between.
     """
     if any(map(_MOMENT.fullmatch, figures)):
-        return listed(sorted(set(figures)))
+        return join_first(sorted(set(figures)))
     ends = {end for figure in figures for end in figure.split(" to ")}
     ordered = sorted(ends, key=lambda end: float(end.replace(",", "")))
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

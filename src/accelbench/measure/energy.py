@@ -1,16 +1,14 @@
-"""Energy of a step: a pass of its own, after times and memory.
+"""Energy of a step, measured in a separate pass after times and memory.
 
     settle │ idle: the model is loaded and does not step │ block│block│… │
 
 Energy is the mean power between two updates of the meter, times the time of a step in this pass.
-Both windows last until enough seconds and enough updates of the meter have passed, or the meter is
-given up: what cannot be had is said, and never replaced by an estimate.
+Both windows last until enough seconds and updates have passed, or the meter is given up. A missing
+value has a reason, and is never replaced by an estimate.
 
-Energy of a window, from the readings of a meter that was watched meanwhile. Pure.
-
-A counter moves in updates: a window that begins and ends anywhere is off by up to one at each end.
-So it begins and ends at updates, and what lies between them is known exactly. A counter that went
-back has run over, or was started anew: which of the two, the power tells that it would mean.
+A counter moves in updates, so a window with arbitrary ends would be wrong by up to one update at
+each end. Windows therefore begin and end at updates. A counter that went back has overflowed or was
+reset; the implied power distinguishes the two.
 """
 
 from __future__ import annotations
@@ -28,17 +26,17 @@ from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.student import t_quantile
 
-#: No counter is of anything that takes more: the largest sockets and boards take 2 kW at their
-#: peak. A counter that would have to have counted more than that was started anew.
+#: Largest power of a metered part: the largest sockets and boards take 2 kW at their peak. A
+#: counter whose overflow would imply more was reset.
 MOST_WATTS = 5e3
-#: Parts of a window whose powers give its interval: with fewer updates than that each, fewer.
+#: Most parts of a window whose powers give its interval; each part has at least four updates.
 PARTS = 10
 _UPDATES_A_PART = 4
 _LEVEL = 0.975
 
 
 class CounterResetError(Exception):
-    """A counter went back, and not because it was full: the window means nothing."""
+    """A counter was reset, so the window is invalid."""
 
 
 @dataclass(frozen=True)
@@ -51,43 +49,42 @@ class EnergyPoint:
 
 @dataclass(frozen=True)
 class WindowEnergy:
-    """The energy of a window, between its first update and its last."""
+    """Energy of a window, between its first update and its last."""
 
-    joules: float  # between these two
-    seconds: float  # likewise
+    joules: float
+    seconds: float
     updates: int  # of the counter, or readings of power
-    #: lower end of the 95 % interval of the power, from parts of the window; None where there are
-    #: too few.
+    #: 95 % interval of the power, from parts of the window; None if there are too few.
     low: float | None = None
-    high: float | None = None  # the upper end
+    high: float | None = None
 
     @property
     def watts(self) -> float:
         return self.joules / self.seconds
 
 
-def updates_of(
+def energy_points(
     readings: Sequence[MeterReading], method: EnergyMethod, ranges: Sequence[float | None]
 ) -> list[EnergyPoint]:
     """Return the energy at each update of a counter, or at each reading of power.
 
-    `ranges` are the joules at which each counter starts again. Raises CounterResetError if one was
+    `ranges` are the joules at which each counter overflows. Raises CounterResetError if one was
     reset.
     """
     if method is EnergyMethod.INTEGRATED:
-        return list(_integrated(readings))
-    return list(_counted(readings, ranges))
+        return list(_integrate_power(readings))
+    return list(_count_energy(readings, ranges))
 
 
-def _counted(
+def _count_energy(
     readings: Sequence[MeterReading], ranges: Sequence[float | None]
 ) -> Iterator[EnergyPoint]:
-    """The first reading is of an update that nobody saw, and is none."""
+    """Yield a point for each update. The first reading is not an update."""
     joules = 0.0
     for before, now in pairwise(readings):
         seconds = (now.at_ns - before.at_ns) / 1e9
         added = sum(
-            _added(earlier, later, limit, seconds)
+            _counter_difference(earlier, later, limit, seconds)
             for earlier, later, limit in zip(before.values, now.values, ranges, strict=True)
         )
         if now.values != before.values:
@@ -95,19 +92,19 @@ def _counted(
             yield EnergyPoint(now.at_ns, joules)
 
 
-def _added(before: float, now: float, limit: float | None, seconds: float) -> float:
-    """Joules between two readings of one counter, which may have run over once."""
+def _counter_difference(before: float, now: float, limit: float | None, seconds: float) -> float:
+    """Return joules between two readings of a counter, which may have overflowed once."""
     if now >= before:
         return now - before
     if limit is None or now > limit:
-        raise CounterResetError("its counter went back, and it does not run over")
+        raise CounterResetError("its counter decreased, although it does not overflow")
     added = limit - before + now
     if added < 0 or added > MOST_WATTS * seconds:
-        raise CounterResetError("its counter went back before it was full: it was started anew")
+        raise CounterResetError("its counter decreased before its limit, so it was reset")
     return added
 
 
-def _integrated(readings: Sequence[MeterReading]) -> Iterator[EnergyPoint]:
+def _integrate_power(readings: Sequence[MeterReading]) -> Iterator[EnergyPoint]:
     joules = 0.0
     for number, now in enumerate(readings):
         if number:
@@ -118,7 +115,7 @@ def _integrated(readings: Sequence[MeterReading]) -> Iterator[EnergyPoint]:
 
 
 def window_energy(points: Sequence[EnergyPoint], begin_ns: int, end_ns: int) -> WindowEnergy | None:
-    """Return the energy between two moments; None if fewer than two updates lie between them."""
+    """Return the energy between two times; None with fewer than two updates between them."""
     inside = [point for point in points if begin_ns <= point.at_ns <= end_ns]
     if len(inside) < 2 or inside[0].at_ns == inside[-1].at_ns:
         return None
@@ -142,59 +139,59 @@ def _interval(points: Sequence[EnergyPoint]) -> tuple[float | None, float | None
     half = t_quantile(_LEVEL, parts - 1) * stdev(powers) / math.sqrt(parts)
     mean = fmean(powers)
     whole = (points[-1].joules - points[0].joules) / (points[-1].at_ns - points[0].at_ns) * 1e9
-    # Parts are of as many updates, not of as much time: around what the whole window says.
+    # Parts have equal updates, not equal times, so the interval includes the mean of the window.
     return max(min(mean, whole) - half, 0.0), max(mean, whole) + half
 
 
 _SECOND = 1_000_000_000
 #: Columns that this pass fills.
-ENERGY_FIGURES = tuple(column.name for column in ENERGY_COLUMNS)
+ENERGY_COLUMN_NAMES = tuple(column.name for column in ENERGY_COLUMNS)
 
 
 @dataclass(frozen=True)
 class EnergyRules:
-    """How long the meter is watched."""
+    """Durations of the windows of the meter."""
 
     settle_ns: int = 1 * _SECOND  # rest before the idle window: meters average over up to a second
     idle_ns: int = 3 * _SECOND  # the idle window at least
     load_ns: int = 5 * _SECOND  # the window of steps at least
     updates: int = 20  # of the meter, in each window at least
-    #: idling without enough updates ends here; the steps are measured all the same.
+    #: limit of idling without enough updates; the steps are measured regardless.
     most_idle_ns: int = 15 * _SECOND
-    most_load_ns: int = 60 * _SECOND  # the same of steps; the meter is then given up
-    #: a counter that has not moved in so long under load does not move at all.
+    most_load_ns: int = 60 * _SECOND  # the limit of steps; then the meter is given up
+    #: a counter that does not move for this long under load is stuck.
     stuck_ns: int = 10 * _SECOND
-    block_ns: int = 200_000_000  # steps between two looks at the meter
-    attempts: int = 2  # windows that are tried, where the counter is started anew in one
+    block_ns: int = 200_000_000  # steps between two readings
+    attempts: int = 2  # windows that are tried if the counter is reset
 
     @property
     def seconds(self) -> float:
-        """What the pass takes where the meter is quick and steps are short."""
+        """Duration of the pass with a fast meter and short steps."""
         return (self.settle_ns + self.idle_ns + self.load_ns) / 1e9
 
 
 class MeterWatch(Protocol):
-    """A meter that is read again and again while something else goes on."""
+    """Meter that is read repeatedly during other work."""
 
     def begin(self) -> None:
-        """Read from now on; what was read before is forgotten."""
+        """Start reading, and discard earlier readings."""
 
     def rest(self, ns: int) -> None:
-        """Wait, and do nothing else."""
+        """Wait without other work."""
 
     def now_ns(self) -> int:
-        """The clock of the readings."""
+        """Return the clock of the readings."""
 
     def readings(self) -> Sequence[MeterReading]:
-        """Return all readings so far; raise MeterError if the meter stopped answering."""
+        """Return all readings so far; raise MeterError if the meter no longer answers."""
 
     def end(self) -> None:
-        """Read no more."""
+        """Stop reading."""
 
 
 @dataclass(frozen=True)
 class MeterFacts:
-    """What is said of a meter beside its readings."""
+    """Properties of a meter."""
 
     source: str
     scope: str
@@ -204,7 +201,7 @@ class MeterFacts:
 
 @dataclass(frozen=True)
 class EnergyReport:
-    """What the pass came to: columns, and for what is missing the reason."""
+    """Results of the pass: columns, and reasons for missing ones."""
 
     columns: dict[str, Any] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -214,20 +211,20 @@ class EnergyReport:
 def no_energy(why: str) -> EnergyReport:
     """Return a report without results: the reason for each column, and a warning."""
     return EnergyReport(
-        reasons=dict.fromkeys(ENERGY_FIGURES, f"not available: {why}"),
+        reasons=dict.fromkeys(ENERGY_COLUMN_NAMES, f"not available: {why}"),
         warnings=(f"Energy was not measured: {why}.",),
     )
 
 
 class _UnavailableError(Exception):
-    """Why there is no figure."""
+    """No value is available; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class _Load:
     window: WindowEnergy
     steps: int
-    seconds: float  # of all of them, back to back
+    seconds: float  # of all steps
 
     @property
     def joules_a_step(self) -> float:
@@ -239,7 +236,7 @@ class _Load:
 
 
 class EnergyPass:
-    """One case's energy, on a session that is open."""
+    """Energy measurement of one case on an open session."""
 
     def __init__(
         self,
@@ -257,20 +254,21 @@ class EnergyPass:
         self._shown: set[tuple[float, ...]] = set()  # readings of all windows
 
     def measure(self, inputs: Any, step_ns: float, items: float) -> EnergyReport:
-        """Measure energy and power of steps whose inputs were stepped before.
+        """Measure energy and power of steps with inputs that were stepped before.
 
-        `step_ns` is about what a step takes, `items` what it completes.
+        `step_ns` is the approximate time of a step, and `items` the number of items that it
+        completes.
         """
         try:
-            idle, no_idle = self._idle()
-            load = self._load(inputs, step_ns)
+            idle, no_idle = self._measure_idle()
+            load = self._measure_load(inputs, step_ns)
         except _UnavailableError as why:
             return no_energy(str(why))
         except MeterError as error:
-            return no_energy(f"the meter stopped answering: {error}")
+            return no_energy(f"the meter no longer answers: {error}")
         if self._meter.method is EnergyMethod.INTEGRATED and len(self._shown) == 1:
             return no_energy(
-                "the reading of power never changed, idle or not: the sensor does not follow"
+                "the power reading never changed, so the sensor does not follow the load"
             )
         return self._report(idle, no_idle, load, items)
 
@@ -305,14 +303,15 @@ class EnergyPass:
         warnings = []
         if above <= 0:
             warnings.append(
-                f"Steps took {window.watts:.3g} W, and idling before them {idle.watts:.3g} W: what"
-                " they take above that cannot be told. Something else ran meanwhile."
+                f"Steps took {window.watts:.3g} W and idling {idle.watts:.3g} W, so the energy"
+                " above"
+                " idle is not known. Other work ran during the idle window."
             )
         return EnergyReport(columns, reasons, warnings)
 
     # -- windows
 
-    def _idle(self) -> tuple[WindowEnergy | None, str]:
+    def _measure_idle(self) -> tuple[WindowEnergy | None, str]:
         rules, watch = self._rules, self._watch
         self._phase("energy: idle")
         watch.rest(rules.settle_ns)
@@ -336,20 +335,20 @@ class EnergyPass:
             return window_energy(points, begin, now), self._too_few("while idle", points, 0)
         return None, why
 
-    def _load(self, inputs: Any, step_ns: float) -> _Load:
+    def _measure_load(self, inputs: Any, step_ns: float) -> _Load:
         rules, watch = self._rules, self._watch
         self._phase("energy")
         for _ in range(rules.attempts):
             watch.begin()
             try:
-                return self._stepped(inputs, step_ns)
+                return self._run_steps(inputs, step_ns)
             except CounterResetError as error:
                 why = f"{error}, in {rules.attempts} windows one after another"
             finally:
                 watch.end()
         raise _UnavailableError(why)
 
-    def _stepped(self, inputs: Any, step_ns: float) -> _Load:
+    def _run_steps(self, inputs: Any, step_ns: float) -> _Load:
         rules, watch = self._rules, self._watch
         begin, steps = watch.now_ns(), 0
         while True:
@@ -371,13 +370,13 @@ class EnergyPass:
     def _points(self) -> list[EnergyPoint]:
         readings = self._watch.readings()
         self._shown.update(reading.values for reading in readings)
-        return updates_of(readings, self._meter.method, self._meter.ranges)
+        return energy_points(readings, self._meter.method, self._meter.ranges)
 
     def _too_few(self, when: str, points: Sequence[EnergyPoint], ns: int) -> str:
         seconds = f"{ns / 1e9:.3g} s {when}"
         if not points:
             return f"its counter did not move in {seconds}"
         return (
-            f"its counter moved {len(points)} times in {seconds}, and {self._rules.updates} are"
-            " the least"
+            f"its counter moved {len(points)} times in {seconds}, fewer than the minimum of"
+            f" {self._rules.updates}"
         )

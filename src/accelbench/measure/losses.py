@@ -1,4 +1,4 @@
-"""The losses of a training case: every step's, from the first; one that is no number ends it."""
+"""Losses of a training case, of every step; a loss that is not finite ends it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block
 
-#: So many equal losses are no chance.
+#: Fewest equal losses that cannot be a coincidence.
 _TELLING = 3
 
-#: A loss that moved with each of the first steps, and then, of at least so many more, stood still
-#: from step to step more often than this. One that has fallen to a hundredth may stay where it is:
-#: there is nothing left to learn; and one that has come to rest has moved for thousands of steps.
+#: A loss that changed with each of the first 10 steps is suspicious if it then stayed constant in
+#: more than half of at least 20 further steps. It may stay constant once it has fallen to a
+#: hundredth; a loss that converged has changed for thousands of steps.
 _MOVING, _STANDING, _MOST_STILL, LEARNED = 10, 20, 0.5, 0.01
 
 
 class LossLog:
-    """Notes the losses of every block that passes."""
+    """Recorder of the losses of every block."""
 
     def __init__(self) -> None:
         self.losses: list[float] = []
 
-    def note(self, block: Block) -> None:
-        """Of one block more; raises CaseError at the first loss that is no finite number."""
+    def record(self, block: Block) -> None:
+        """Record the losses of a block; raise CaseError at the first one that is not finite."""
         before = len(self.losses)
         self.losses += block.losses
         for i, loss in enumerate(block.losses, before + 1):
@@ -36,11 +36,11 @@ class LossLog:
                     "Try bf16 or fp32: fp16 has a narrower range.",
                 )
 
-    def refuse_standing(self) -> None:
-        """Raise CaseError where the losses are of steps that no longer train.
+    def refuse_constant(self) -> None:
+        """Raise CaseError if the losses show that later steps no longer train.
 
-        They are verified for the first ten steps alone: a step that trains on changes the weights,
-        and so the loss, in its last places at least.
+        Only the first ten steps are verified. A step that trains changes the weights, and so at
+        least the last digits of the loss.
         """
         first, last = self.losses[:_MOVING], self.losses[_MOVING - 1 :]
         moved = len(first) == _MOVING and all(a != b for a, b in pairwise(first))
@@ -51,10 +51,10 @@ class LossLog:
             return
         raise CaseError(
             "wrong_steps",
-            f"the loss moved with each of the first {_MOVING} training steps, and of the"
-            f" {len(last) - 1} after them with {len(last) - 1 - still}: the others did not train",
-            "Look at what the runtime executes in a step; if it is the model that has come to rest,"
-            " measure fewer steps (--iterations).",
+            f"the loss changed with each of the first {_MOVING} training steps, but only with"
+            f" {len(last) - 1 - still} of the {len(last) - 1} after them: the others did not train",
+            "Check what the engine executes in a step. If the model has converged, measure fewer"
+            " steps (--iterations).",
         )
 
     def columns(self) -> dict[str, Any]:
@@ -67,9 +67,9 @@ class LossLog:
         }
 
     def warnings(self) -> list[str]:
-        """What a reader should know: steps that changed nothing were timed all the same.
+        """Return a warning if no step changed the loss.
 
-        A loss of 0 may stay what it is: there is nothing left to learn.
+        A loss of 0 may stay constant: there is nothing left to learn.
         """
         if len(self.losses) < _TELLING or len(set(self.losses)) > 1 or not self.losses[0]:
             return []

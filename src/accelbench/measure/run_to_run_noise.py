@@ -1,25 +1,21 @@
-"""The deviation from run to run of a series, if nothing was changed.
+"""Noise between runs of an unchanged series, and the power of unpaired comparisons.
 
-The launches of one run cannot show it. The history of the series on its machine can: it is the
-spread of the runs' means, less the part that their launches explain. A step that stayed is a
+The launches of one run cannot show this noise. The history of the series on its machine can: it is
+the spread of the runs' means, less the part that their launches explain. A step that stayed is a
 change of the program, so both sides of it count separately. A spike is noise of the machine.
 
 Without a history a prior of 2 % applies. Two thousand launches of one model on our machine, cut
 into runs of twenty, differed by 3.5 % from run to run, and their launches alone explained 1.5 %.
-Neighbours are other series of the same engine on the same device. Each counts as one
-observation, however long its history is, because one series can be quieter than the next.
+Neighbours are other series of the same engine on the same device. Each counts as one observation,
+however long its history is, because one series can be quieter than the next.
 
-Two functions use this. `noise_between` estimates the deviation for the interval of a comparison:
-the prior has three degrees of freedom there, so that the interval is wide without a history.
-`find_gate_noise` chooses the deviation that a check takes as known. A check with the wide
-interval found a change of 10 % in 1 % of cases.
+`noise_between` estimates the noise for the interval of a comparison: the prior has three degrees of
+freedom there, so that the interval is wide without a history. `find_gate_noise` chooses the noise
+that a check takes as known. A check with the wide interval found a change of 10 % in 1 % of cases.
 
-Two sides that were not interleaved: what their launches differ by, and what that can show.
-
-Launches of one run share more than their program: the machine's temperature, its neighbours, the
-layout of its memory. So the mean of a run's launches has two errors, that of its launches,
-which more of them make smaller, and that of the run, which nothing in it makes smaller
-(`measure.runs`). A comparison of two runs has both.
+Launches of one run share more than their program: the machine's temperature, other load, the layout
+of its memory. So the mean of a run's launches has two errors: that of its launches, which more
+launches reduce, and that of the run, which they do not. A comparison of two runs has both.
 """
 
 from __future__ import annotations
@@ -31,11 +27,11 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import NormalDist, fmean
 
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.measure.launch_verdicts import (
     ALPHA,
-    HUGE,
     LEAST_EFFECT,
+    MAX_LOG,
     MOST_LAUNCHES,
     POWER,
     Noise,
@@ -44,21 +40,21 @@ from accelbench.measure.launch_verdicts import (
     independent_launches,
     logs_of,
     p_value,
-    pooled,
-    pooled_noise,
-    spread,
+    pool_noise,
+    pool_runs,
+    standard_deviation,
 )
 from accelbench.measure.student import t_quantile
 
-#: Nothing is known of the machine.
+#: Noise of a machine without a history.
 PRIOR = Noise(0.02, 3.0)
-#: Of memory, which does not depend on time.
+#: Noise of memory, which does not depend on time.
 PRIOR_OF_MEMORY = Noise(0.01, 3.0)
-#: Neighbours that are listened to.
+#: Most neighbours that count.
 MOST_NEIGHBOURS = 8
-#: Of fewer runs nobody knows whether they came to levels; of a neighbour they are no observation.
+#: Fewest runs that can show levels, and fewest of a neighbour that counts.
 FEWEST_RUNS = 4
-#: From so many runs of its own on, a series is judged by them alone.
+#: Fewest runs of a series that is judged by its own runs only.
 MANY_RUNS = 30
 #: How unlikely a history must be under the prior to replace it. An alarm on a noisy machine is
 #: worse than a change that is missed, so it takes less to show that a machine is noisy.
@@ -71,13 +67,13 @@ Runs = Sequence[Sequence[float]]
 def noise_between(
     own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR, judged: int | None = None
 ) -> Noise:
-    """Return the deviation from run to run of a series, from all that is known of it.
+    """Return the noise between runs of a series, from all known runs.
 
-    `neighbours` ran alike, the nearest first; `prior` applies without a history. The run that is
-    `judged` does not count: a change would be part of the noise that it is compared with. Where
-    levels begin it tells with the others.
+    `neighbours` are similar series, the most similar first; `prior` applies without a history. The
+    `judged` run does not count, because a change would be part of the noise that it is compared
+    with. It does count for the levels.
     """
-    estimate = pooled([prior, *_observed(own, neighbours, judged)])
+    estimate = pool_noise([prior, *_observe_all(own, neighbours, judged)])
     assert estimate is not None
     return estimate
 
@@ -85,39 +81,43 @@ def noise_between(
 def find_gate_noise(
     own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR, judged: int | None = None
 ) -> Noise:
-    """Return the standard deviation from run to run that a check uses.
+    """Return the noise between runs that a check uses.
 
     From 30 runs on it is that of the series, with its degrees of freedom. With fewer the prior
     applies and is taken as known: it has infinitely many degrees of freedom. If the runs and the
     neighbours contradict the prior (chi-square at 5 % if they are noisier, at 1 % if they are
     quieter), the estimate of `noise_between` replaces it; its arguments are the same.
     """
-    mine = _seen(own, judged)
+    mine = _observe_runs(own, judged)
     count = sum(1 for launches in own if launches) - (judged is not None)
     if mine is not None and count >= MANY_RUNS:
         return mine
-    observed = _observed(own, neighbours, judged)
-    learned = pooled(observed)
+    observed = _observe_all(own, neighbours, judged)
+    learned = pool_noise(observed)
     if learned is None or not _contradicts(learned, prior):
         return Noise(prior.value, math.inf)
-    estimate = pooled([prior, *observed])
+    estimate = pool_noise([prior, *observed])
     assert estimate is not None
     return estimate
 
 
 def noise_of_levels(levels: Iterable[Sequence[float]], prior: Noise = PRIOR) -> Noise:
-    """Return the noise of values by run, if it is known which runs are of one level."""
+    """Return the noise of values by run, if the runs of each level are known."""
     known = [level for level in levels if len(level) > 1]
-    estimate = pooled([prior, *(Noise(spread(level), len(level) - 1.0) for level in known)])
+    estimate = pool_noise(
+        [prior, *(Noise(standard_deviation(level), len(level) - 1.0) for level in known)]
+    )
     assert estimate is not None
     return estimate
 
 
-def _observed(own: Runs, neighbours: Iterable[Runs], judged: int | None) -> list[Noise]:
-    """Return the deviation of the series' own runs and of each neighbour, if known."""
-    beside = [noise for runs in neighbours if len(runs) >= FEWEST_RUNS and (noise := _seen(runs))]
-    parts = [Noise(neighbour.value, 1.0) for neighbour in beside[:MOST_NEIGHBOURS]]
-    mine = _seen(own, judged)
+def _observe_all(own: Runs, neighbours: Iterable[Runs], judged: int | None) -> list[Noise]:
+    """Return the noise of the series' own runs and of each neighbour, if known."""
+    similar = [
+        noise for runs in neighbours if len(runs) >= FEWEST_RUNS and (noise := _observe_runs(runs))
+    ]
+    parts = [Noise(neighbour.value, 1.0) for neighbour in similar[:MOST_NEIGHBOURS]]
+    mine = _observe_runs(own, judged)
     return parts if mine is None else [*parts, mine]
 
 
@@ -130,16 +130,16 @@ def _contradicts(learned: Noise, prior: Noise) -> bool:
 
 
 def _chi_square(p: float, freedom: float) -> float:
-    """Return the quantile by Wilson and Hilferty: within 3 % above, too low below."""
+    """Return the quantile by Wilson and Hilferty, within 3 % above and too low below."""
     part = 2.0 / (9.0 * freedom)
     return freedom * float((1.0 - part + NormalDist().inv_cdf(p) * math.sqrt(part)) ** 3)
 
 
-def _seen(runs: Runs, judged: int | None = None) -> Noise | None:
-    """What the means of runs differ by beyond what their launches explain; None below two runs."""
+def _observe_runs(runs: Runs, judged: int | None = None) -> Noise | None:
+    """Return the spread of the means of runs beyond that of launches; None below two runs."""
     known = [launches for launches in runs if launches]
     means = [math.fsum(logs_of(launches)) / len(launches) for launches in known]
-    levels = _levels(means)
+    levels = _find_levels(means)
     if judged is not None:
         levels = [[at for at in level if at != judged] for level in levels]
         known = [launches for at, launches in enumerate(known) if at != judged]
@@ -152,31 +152,31 @@ def _seen(runs: Runs, judged: int | None = None) -> Noise | None:
         freedom += len(level) - 1
     if not freedom:
         return None
-    within = pooled_noise(known)
-    of_launches = 0.0
+    within = pool_runs(known)
+    launch_variance = 0.0
     if within is not None:
-        of_launches = within.value**2 * math.fsum(1.0 / len(run) for run in known) / len(known)
-    return Noise(math.sqrt(max(squares / freedom - of_launches, 0.0)), float(freedom))
+        launch_variance = within.value**2 * math.fsum(1.0 / len(run) for run in known) / len(known)
+    return Noise(math.sqrt(max(squares / freedom - launch_variance, 0.0)), float(freedom))
 
 
-def _levels(means: Sequence[float]) -> list[Sequence[int]]:
-    """The pieces between steps that stayed; a step has to be larger than the least effect."""
-    from accelbench.measure.changes import course  # brings numpy
+def _find_levels(means: Sequence[float]) -> list[Sequence[int]]:
+    """Return the runs of each level; a step between levels exceeds the least effect."""
+    from accelbench.measure.changes import find_changes  # brings numpy
 
     every = range(len(means))
     if len(means) < FEWEST_RUNS:
         return [every]
-    steps = course([math.exp(mean) for mean in means], LEAST_EFFECT).steps
+    steps = find_changes([math.exp(mean) for mean in means], LEAST_EFFECT).steps
     edges = [0, *(step.at for step in steps), len(means)]
     return [every[a:b] for a, b in pairwise(edges)]
 
 
-#: No degrees of freedom are more than that.
-_KNOWN = 1e6
+#: Most degrees of freedom.
+_MAX_FREEDOM = 1e6
 
 
 def interval_level(runs: Noise | None) -> float:
-    """Return the level of the interval that a verdict is made by."""
+    """Return the level of the interval that decides a verdict."""
     # 0.99, or 0.98 between runs, so that each end is the limit of a one-sided test at 1 %.
     return 1.0 - (ALPHA if runs is None else 2.0 * ALPHA)
 
@@ -184,11 +184,11 @@ def interval_level(runs: Noise | None) -> float:
 def unpaired_interval(
     a: Sequence[float], b: Sequence[float], level: float = 0.95, runs: Noise | None = None
 ) -> RatioInterval | None:
-    """Return Welch's t on log medians of launches not interleaved; None below two a side.
+    """Return Welch's t on log medians of launches that were not interleaved; None below two each.
 
-    Launches one after the other are not independent on a machine that drifts: with ten and more on
-    a side they count for as many as tell the same, so they are to come in order of time. `runs` is
-    by how much one run differs from another; None if both sides are of one run.
+    Successive launches are not independent on a machine that drifts: ten and more count as fewer,
+    so they must be in order of time. `runs` is the noise between runs; None if both are from one
+    run.
     """
     first, second = logs_of(a), logs_of(b)
     if len(first) < 2 or len(second) < 2:
@@ -197,9 +197,9 @@ def unpaired_interval(
     parts = []
     for logs in (first, second):
         n = independent_launches(logs)
-        parts.append((spread(logs) ** 2 / n, n - 1.0))
+        parts.append((standard_deviation(logs) ** 2 / n, n - 1.0))
     error, freedom = combine_errors(parts, runs)
-    reach = min(t_quantile((1.0 + level) / 2.0, freedom) * error, HUGE)
+    reach = min(t_quantile((1.0 + level) / 2.0, freedom) * error, MAX_LOG)
     return RatioInterval(
         math.exp(center),
         math.exp(center - reach),
@@ -210,55 +210,56 @@ def unpaired_interval(
     )
 
 
-def independent(medians: Sequence[float]) -> int:
-    """How many independent launches would tell as much."""
+def independent_count(medians: Sequence[float]) -> int:
+    """Return how many independent launches show as much."""
     return int(independent_launches(logs_of(medians)))
 
 
 @dataclass(frozen=True)
-class Apart:
-    """What two sides that were not interleaved can show, by how many launches each has."""
+class UnpairedPower:
+    """Power of a comparison that was not interleaved, by the number of launches of each."""
 
-    noise: float  # of launches
+    noise: float  # between launches
     first: int
     second: int
-    runs: Noise | None = None  # of runs; None where both sides are of one
+    runs: Noise | None = None  # between runs; None if both are from one run
 
     @property
     def least_effect(self) -> float:
-        """The share that a change must exceed."""
-        # Between two runs it is the reach of the one-sided test at 1 %, and at least 3 %. In one
+        """Share that a change must exceed."""
+        # Between two runs it is the error of the one-sided test at 1 %, and at least 3 %. In one
         # run it is three times the noise of an A/A comparison, and at least 3 %.
         if self.runs is None:
             return max(LEAST_EFFECT, 3.0 * self._error)
-        return max(LEAST_EFFECT, math.expm1(min(self.reach(1.0 - ALPHA), HUGE)))
+        return max(LEAST_EFFECT, math.expm1(min(self.error_at(1.0 - ALPHA), MAX_LOG)))
 
     def detectable(self, floor: float = LEAST_EFFECT) -> float | None:
-        """Return the smallest change above `floor` that is found with 80 % power; None below two
-        launches."""
+        """Return the smallest change above `floor` that is found with 80 % power, if any."""
         if min(self.first, self.second) < 2:
             return None
         least = math.log1p(max(floor, self.least_effect))
-        past_floor = least + self.reach(POWER)
-        return math.expm1(min(max(self._detectable_log, past_floor), HUGE))
+        past_floor = least + self.error_at(POWER)
+        return math.expm1(min(max(self._detectable_log, past_floor), MAX_LOG))
 
-    def reach(self, level: float) -> float:
-        """How far the comparison may be from the truth, as a logarithm, on one side."""
+    def error_at(self, level: float) -> float:
+        """Return the one-sided error of the comparison at a level, as a logarithm."""
         return t_quantile(level, self._freedom) * self._error
 
     def suffices(self, effect: float) -> bool:
         """Return whether a change of this share is significant at 1 % with 80 % power."""
         return self._may_suffice(effect) and self._detectable_log <= math.log1p(effect)
 
-    def required(self, effect: float) -> int | None:
-        """How many launches the second side needs for that; None where no number would do."""
-        return fewest(effect, lambda n: Apart(self.noise, self.first, n, self.runs))
+    def required_launches(self, effect: float) -> int | None:
+        """Return how many launches the second needs for that; None if no number suffices."""
+        return fewest_launches(
+            effect, lambda n: UnpairedPower(self.noise, self.first, n, self.runs)
+        )
 
     def _may_suffice(self, effect: float) -> bool:
-        """Whether it would be if the noise were known, which it never is: found in less time.
+        """Return whether a change would be significant if the noise were known.
 
-        Quantiles of the normal distribution are smaller than those of t, for which a series is
-        summed; and they say of most figures that no number of launches will do.
+        Quantiles of the normal distribution are smaller than those of t and faster to compute. They
+        already show for most values that no number of launches suffices.
         """
         few = min(self.first, self.second) < FEWEST_LAUNCHES
         normal = NormalDist()
@@ -273,13 +274,13 @@ class Apart:
 
     @property
     def _tail(self) -> float:
-        """The error of the test on one side: between runs it is one-sided."""
+        """Error probability on one side: the test between runs is one-sided."""
         return ALPHA / 2.0 if self.runs is None else ALPHA
 
     @cached_property
     def _error(self) -> float:
         launches = comparison_noise(self.first, self.noise, self.second)
-        return launches if self.runs is None else math.hypot(launches, _apart(self.runs))
+        return launches if self.runs is None else math.hypot(launches, _run_difference(self.runs))
 
     @cached_property
     def _freedom(self) -> float:
@@ -287,41 +288,40 @@ class Apart:
         return combine_errors([(launches**2, self.first + self.second - 2.0)], self.runs)[1]
 
 
-def fewest(effect: float, sides: Callable[[int], Apart]) -> int | None:
-    """Return how many launches show a change of such a share; None if not even the most do.
+def fewest_launches(effect: float, power_of: Callable[[int], UnpairedPower]) -> int | None:
+    """Return how many launches show a change of a share; None if even the most do not.
 
-    `sides` returns what so many launches come to.
+    `power_of` returns the power of a number of launches.
     """
-    if not sides(MOST_LAUNCHES)._may_suffice(effect):
+    if not power_of(MOST_LAUNCHES)._may_suffice(effect):
         return None
     counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
-    return next((n for n in counts if sides(n).suffices(effect)), None)
+    return next((n for n in counts if power_of(n).suffices(effect)), None)
 
 
-def reach_of_one(level: float, runs: Noise, launches: Noise | None = None) -> float:
-    """Return how far two runs of one launch each may be apart by chance, as a logarithm, on one
-    side."""
-    error = _apart(runs)
+def single_launch_error(level: float, runs: Noise, launches: Noise | None = None) -> float:
+    """Return the one-sided difference of two runs of one launch by chance, as a logarithm."""
+    error = _run_difference(runs)
     if launches is not None:
         error = math.hypot(error, comparison_noise(1, launches.value))
-    return t_quantile(level, min(runs.freedom, _KNOWN)) * error
+    return t_quantile(level, min(runs.freedom, _MAX_FREEDOM)) * error
 
 
-def _apart(runs: Noise) -> float:
-    """What two runs of one thing differ by."""
+def _run_difference(runs: Noise) -> float:
+    """Return the noise of a difference of two runs."""
     return runs.value * math.sqrt(2.0)
 
 
 def combine_errors(parts: Sequence[tuple[float, float]], runs: Noise | None) -> tuple[float, float]:
     """Return the error of a difference and its degrees of freedom, by Welch and Satterthwaite.
 
-    `runs` is by how much one run differs from another; None in one run.
+    `runs` is the noise between runs; None within one run.
     """
     parts = list(parts)
     if runs is not None:
-        parts.append((_apart(runs) ** 2, runs.freedom))
+        parts.append((_run_difference(runs) ** 2, runs.freedom))
     total = math.fsum(variance for variance, _ in parts)
     below = math.fsum(variance**2 / freedom for variance, freedom in parts)
-    if below <= 0.0:  # the only error is one that is known, or there is none
-        return math.sqrt(total), min(math.fsum(freedom for _, freedom in parts), _KNOWN)
-    return math.sqrt(total), min(total**2 / below, _KNOWN)
+    if below <= 0.0:  # the only error is known, or there is none
+        return math.sqrt(total), min(math.fsum(freedom for _, freedom in parts), _MAX_FREEDOM)
+    return math.sqrt(total), min(total**2 / below, _MAX_FREEDOM)

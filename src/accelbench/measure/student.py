@@ -1,8 +1,8 @@
-"""Student's t and the binomial distribution, without scipy: the core installs numpy alone.
+"""Student's t and the binomial distribution without scipy, because the core only needs numpy.
 
-The distribution function is the regularised incomplete beta function by
-Lentz's continued fraction (Numerical Recipes, 3rd edition, §6.4 and §6.14);
-the quantile inverts it. Degrees of freedom need not be whole.
+The distribution function is the regularised incomplete beta function by Lentz's continued fraction
+(Numerical Recipes, 3rd edition, §6.4 and §6.14). The quantile inverts it. Degrees of freedom need
+not be whole.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-#: In the place of nothing, by which nobody divides. A sum with 1 is 0 or 1e-16 and more.
+#: Replaces zero as a divisor. A sum with 1 is either 0 or at least 1e-16.
 _TINY = 1e-300
-#: Four or five do; with half a degree of freedom some forty.
+#: Limit of Newton steps. Four or five suffice, and about forty with half a degree of freedom.
 _MOST_STEPS = 400
 
 
 def t_cdf(t: float, df: float) -> float:
-    """P(T ≤ t) for `df` > 0 degrees of freedom."""
+    """Return P(T ≤ t) for `df` > 0 degrees of freedom."""
     if df <= 0:
         raise ValueError(f"degrees of freedom must be positive, not {df}")
     if math.isinf(t):
@@ -29,7 +29,7 @@ def t_cdf(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(p: float, df: float) -> float:
-    """Return the t that a share `p` of the distribution stays below; relative error under 1e-9.
+    """Return the t below which a share `p` of the distribution lies; relative error under 1e-9.
 
     Raises ValueError unless df ≥ 0.5 and p is within (1e-12, 1 − 1e-12).
     """
@@ -43,18 +43,16 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def binomial_cdf(count: float, n: float, p: float) -> float:
-    """Return P(at most `count` of `n` trials succeed), each with probability `p`; `n` need not
-    be whole."""
+    """Return P(at most `count` of `n` trials succeed) at probability `p`; `n` need not be whole."""
     return _incomplete_beta(n - count, count + 1.0, 1.0 - p, p)
 
 
 def _lower_quantile(p: float, df: float) -> float:
-    """Return the quantile for p < 0.5, by Newton's steps within a bracket that each of them
-    makes smaller."""
-    # Below 0 the distribution function is convex: from above the root, steps never pass it.
+    """Return the quantile for p < 0.5, by Newton's method within a shrinking bracket."""
+    # Below 0 the distribution function is convex: steps from above the root never pass it.
     scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     low, high = -math.inf, 0.0
-    t = _near(p, df)
+    t = _initial_guess(p, df)
     for _ in range(_MOST_STEPS):
         over = t_cdf(t, df) - p
         if over > 0.0:
@@ -62,7 +60,7 @@ def _lower_quantile(p: float, df: float) -> float:
         else:
             low = t
         then = t - over / (scale * math.pow(1.0 + t * t / df, -(df + 1) / 2))
-        if abs(then - t) <= 1e-7 * abs(t):  # of Newton's step its square is what is left
+        if abs(then - t) <= 1e-7 * abs(t):  # the remaining error is the square of the step
             return then
         if not low < then < high:
             then = (max(low, 2.0 * t) + high) / 2.0
@@ -70,8 +68,8 @@ def _lower_quantile(p: float, df: float) -> float:
     return t
 
 
-def _near(p: float, df: float) -> float:
-    """A first guess: the normal quantile, with the first terms of its expansion (Hill 1970)."""
+def _initial_guess(p: float, df: float) -> float:
+    """Return the normal quantile with the first terms of its expansion (Hill 1970)."""
     z = NormalDist().inv_cdf(p)
     first = (z**3 + z) / (4 * df)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
@@ -80,7 +78,7 @@ def _near(p: float, df: float) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
-    """I_x(a, b), with `rest` = 1 − x handed in because a difference would lose its digits."""
+    """Return I_x(a, b); `rest` is 1 − x, passed because a subtraction would lose digits."""
     if x <= 0.0 or rest <= 0.0:
         return 0.0 if x <= 0.0 else 1.0
     front = math.exp(
@@ -92,7 +90,7 @@ def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
 
 
 def _continued_fraction(a: float, b: float, x: float) -> float:
-    """Lentz's evaluation; needs O(√max(a, b)) rounds where x is below the mean."""
+    """Return Lentz's evaluation, which needs O(√max(a, b)) rounds if x is below the mean."""
     c, d = 1.0, 1.0 / ((1.0 - (a + b) * x / (a + 1.0)) or _TINY)
     value = d
     for m in range(1, 10_000):

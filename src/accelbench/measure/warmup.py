@@ -1,18 +1,18 @@
-"""When is a model warm? A state that is fed blocks and says how many steps come next.
+"""Warm-up rule: a state that receives blocks and returns the number of steps to run next.
 
         compile  window 1      window 2      window 3
     ──────┃────┃──────────╂─────────────╂─────────────╂──▶ steady state
                ≥ 5 steps    medians       medians agree
                ≥ 100 ms     differ        within 2 %: warm
 
-A window closes at the end of a block once it has enough steps and time. A block in
-which something was compiled starts everything anew. The cap ends warm-up after
-20 % of the budget, but never before 3 steps; what has not settled by then is unsteady.
+A window closes at the end of a block once it has enough steps and time. A block with a compilation
+restarts everything. The cap ends the warm-up after 20 % of the budget, but never before 3 steps; a
+step that is not steady by then is unsteady.
 
-Steps too slow for two windows within the cap (from 200 ms on with a budget of 10 s)
-would all be unsteady by that reading. They are judged by what fits: the two halves
-of the steps since the last compilation, the middle one of an odd number left out.
-A step of 4 s gets 3 steps: the last is compared with the first.
+Steps too slow for two windows within the cap (from 200 ms on with a budget of 10 s) would all be
+unsteady by this rule. They are judged by two halves of the steps since the last compilation,
+without the middle one of an odd number. A step of 4 s gets 3 steps: the last is compared with the
+first.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _MOST_GROWTH = 10
 
 @dataclass(frozen=True)
 class WarmupRule:
-    """What counts as warm, and when to give up."""
+    """Conditions for a warm model, and limits."""
 
     window_steps: int = 5
     window_ns: int = 100_000_000
     agreement: float = 0.02
     cap_steps: int = 3
     cap_fraction: float = 0.20
-    budget_ns: int = 10_000_000_000  # what measuring the case may take; the stopping time limit
-    fixed: int | None = None  # exactly so many steps, judged by nothing
+    budget_ns: int = 10_000_000_000  # for measuring the case; the time limit of stopping
+    fixed: int | None = None  # exactly this many steps, without a check
 
     @property
     def cap_ns(self) -> float:
@@ -47,29 +47,28 @@ class WarmupRule:
 
 @dataclass(frozen=True)
 class WarmupState:
-    """How far warm-up has come. Feed it blocks until it is done."""
+    """Progress of the warm-up."""
 
     rule: WarmupRule
     steps: int = 0
     elapsed_ns: int = 0  # in the steps themselves
-    step_ns: float | None = None  # what a step took in the latest block
+    step_ns: float | None = None  # time of a step in the latest block
     done: bool = False
-    steady: bool | None = None  # None: not judged (yet, or at all where the number is fixed)
-    window: tuple[float, ...] = ()  # ns a step of the open window
+    steady: bool | None = None  # None if not judged, or if the number is fixed
+    window: tuple[float, ...] = ()  # step times of the open window in ns
     window_steps: int = 0
     window_ns: int = 0
     closed: tuple[float, ...] | None = None  # the window before, since the last compilation
     compared: bool = False  # two windows have been compared since the last compilation
 
-    def credited(self, steps: int, ns: int) -> WarmupState:
-        """Return the state after steps that warmed the model but were not timed for a window."""
+    def add_untimed(self, steps: int, ns: int) -> WarmupState:
+        """Return the state after steps that warmed the model but do not belong to a window."""
         return replace(self, steps=self.steps + steps, elapsed_ns=self.elapsed_ns + ns)
 
     def next_steps(self) -> int:
-        """Return how many steps to run before feeding it again; 0 when done."""
-        # One at first: nothing is known yet. Then what closes the window, as far as the cap allows,
-        # but no more than ten times the steps so far: one step that a coarse clock showed as
-        # nothing must not call for millions.
+        """Return how many steps to run in the next block; 0 if done."""
+        # One step at first. Then enough to close the window within the cap, but at most ten times
+        # the steps so far: one step that a coarse clock showed as zero must not cause millions.
         rule = self.rule
         if self.done:
             return 0
@@ -87,10 +86,10 @@ class WarmupState:
         )
         return max(1, min(wanted, allowed, _MOST_GROWTH * self.steps))
 
-    def fed(
+    def add_block(
         self, block_ns: Sequence[int], compilations: int = 0, steps_per_sample: int = 1
     ) -> WarmupState:
-        """Return the state after a block, during which so many compilations happened."""
+        """Return the state after a block with a number of compilations."""
         if not block_ns:
             return self
         steps = [ns / steps_per_sample for ns in block_ns]
@@ -111,10 +110,10 @@ class WarmupState:
                 window_steps=run.window_steps + len(steps) * steps_per_sample,
                 window_ns=run.window_ns + sum(block_ns),
             )
-        return run._judged()
+        return run._close_window()
 
-    def _judged(self) -> WarmupState:
-        """Close the window if it is full, compare it with the one before, heed the cap."""
+    def _close_window(self) -> WarmupState:
+        """Close the window if it is full, compare it with the previous one, and apply the cap."""
         rule, run = self.rule, self
         if run.window_steps >= rule.window_steps and run.window_ns >= rule.window_ns:
             if run.closed is not None and self._agree(run.closed, run.window):

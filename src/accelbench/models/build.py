@@ -55,7 +55,7 @@ def built(
     Raises MissingExtraError without torch or transformers, and CaseError if the weights are
     unavailable, unsafe, incomplete, or another model's.
     """
-    if spec.own is not None and weights != RANDOM:
+    if spec.user_source is not None and weights != RANDOM:
         what = "a file" if spec.code is None else "code"
         raise CaseError(
             "weights_unavailable",

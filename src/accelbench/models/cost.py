@@ -192,8 +192,8 @@ def _training(spec: ModelSpec, settled: Shapes) -> AnalyticCost | None:
 
 def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:
     """Return the counts of this very config; an owner's model was counted when looked at."""
-    if spec.own is not None:
-        return spec.own.counted
+    if spec.user_source is not None:
+        return spec.user_source.counted
     entry = _costs().get(spec.id)
     return None if entry is None or entry["config"] != spec.config_digest else entry
 
@@ -207,7 +207,7 @@ def point(spec: ModelSpec, settled: Shapes, kind: str) -> CostPoint | None:
     if entry is None or kind not in entry:
         return None
     counted = entry[kind]
-    if kind == "training" and counted["config"] != spec.trained.config_digest:
+    if kind == "training" and counted["config"] != spec.training_variant.config_digest:
         return None
     along, step = counted["along"], counted["step"]
     for name, default in _defaults(spec, kind).items():
@@ -220,7 +220,7 @@ def point(spec: ModelSpec, settled: Shapes, kind: str) -> CostPoint | None:
 
 
 def _defaults(spec: ModelSpec, kind: str) -> dict[str, int | None]:
-    sizes = {axis.field: axis.own(spec) for axis in axes_of(Part.INPUT)}
+    sizes = {axis.field: axis.default_size(spec) for axis in axes_of(Part.INPUT)}
     if kind == "request":
         makes = spec.generation
         del sizes["sequence"]  # what it reads is its prompt
@@ -366,7 +366,7 @@ class Blocks:
     @classmethod
     def of(cls, spec: ModelSpec) -> Blocks | None:
         """Return the blocks, or None if the config does not state them in one place."""
-        config = spec.trained.config
+        config = spec.training_variant.config
         hidden, layers, heads = (_first(config, names) for names in (_HIDDEN, _LAYERS, _HEADS))
         if not hidden or not layers or not heads:
             return None

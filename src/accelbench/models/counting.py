@@ -21,7 +21,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from accelbench.core.clock import no_collection
+from accelbench.core.clock import pause_garbage_collection
 from accelbench.models.op_costs import (
     PRODUCTS,
     SOFTMAX,
@@ -124,7 +124,7 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     def counting(self) -> Iterator[None]:
         # What the collector of cycles would free, and when, is chance: real workers have it
         # off too while they are timed.
-        with no_collection(), _whole_attention(self), self:
+        with pause_garbage_collection(), _whole_attention(self), self:
             yield
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Args = (), kwargs: Any = None) -> Any:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.axes import Axis, Part, axes_of, numbered
+from accelbench.core.axes import Axis, Part, axes_of, numeric_axes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError, UsageError
-from accelbench.core.free_dimensions import names_in, of_a_model, sizes_in
+from accelbench.core.free_dimensions import parse_names, parse_sizes, resolve_sizes
 from accelbench.core.model import CodeKind, Generation, InputSpec, ModelSpec
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Family, Mode
@@ -67,7 +67,7 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
     """Fill in the model's default sizes and drop those it has no use for, or refuse them."""
     for what, size in (
         ("batch size", shapes.batch),
-        *((axis.noun, getattr(shapes, axis.field)) for axis in numbered() if axis.least),
+        *((axis.noun, getattr(shapes, axis.field)) for axis in numeric_axes() if axis.least),
     ):
         if size is not None and size < 1:
             raise UsageError(f"A {what} of {size} is impossible.", "Use 1 or more.")
@@ -88,11 +88,11 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
 
 
 def _settled(spec: ModelSpec, axis: Axis, shapes: Shapes) -> Any:
-    own, asked = axis.own(spec), getattr(shapes, axis.field)
+    own, asked = axis.default_size(spec), getattr(shapes, axis.field)
     if own is None or not axis.text:
         return None if own is None else asked or own
-    settled = of_a_model(own, asked or "")
-    open_ = [name for name in names_in(settled) if name not in sizes_in(settled)]
+    settled = resolve_sizes(own, asked or "")
+    open_ = [name for name in parse_names(settled) if name not in parse_sizes(settled)]
     if open_:
         raise UsageError(
             f"{spec.id} has a free dimension {in_quotes(open_[0])}, and no size for it.",
@@ -104,7 +104,7 @@ def _settled(spec: ModelSpec, axis: Axis, shapes: Shapes) -> Any:
 def _first_axis(spec: ModelSpec) -> str | None:
     """Return the free dimension that inputs of a file begin with, if it is not the batch."""
     first = (entry.shape[0] for entry in spec.inputs if entry.shape)
-    return next((str(name) for name in first if name in names_in(spec.dims)), None)
+    return next((str(name) for name in first if name in parse_names(spec.dims)), None)
 
 
 def _not_the_batch(spec: ModelSpec, name: str) -> str:
@@ -118,7 +118,7 @@ def _not_the_batch(spec: ModelSpec, name: str) -> str:
 def tensors(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> tuple[InputSpec, ...]:
     """Return the inputs of a forward pass, a prefill, or a training step."""
     if mode == Mode.TRAINING:
-        return spec.trained.inputs
+        return spec.training_variant.inputs
     if shapes.new_tokens and spec.generation is not None:
         return spec.generation.inputs
     return spec.inputs
@@ -207,7 +207,7 @@ def _check_file(spec: ModelSpec, shapes: Shapes) -> None:
         "batch": shapes.batch,
         "sequence": shapes.sequence,
         "image": shapes.image,
-        **sizes_in(shapes.dims or ""),
+        **parse_sizes(shapes.dims or ""),
     }
     for name, size in asked.items():
         least, most = spec.file.least.get(name), spec.file.most.get(name)
@@ -248,8 +248,8 @@ def input_shapes(
 
 def axis(spec: ModelSpec, part: str, shapes: Shapes) -> int | None:
     """Return the size that a name in an input's shape stands for, or None."""
-    if part in names_in(spec.dims):
-        return sizes_in(shapes.dims).get(part)
+    if part in parse_names(spec.dims):
+        return parse_sizes(shapes.dims).get(part)
     name, _, fewer = part.partition("-")
     if fewer:
         whole = axis(spec, name, shapes)
@@ -310,7 +310,7 @@ def items_per_step(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) 
 
 
 def _counts_tokens(spec: ModelSpec, shapes: Shapes, mode: str) -> bool:
-    """Text is counted by tokens; models that answer about an image, by samples."""
+    """Return text is counted by tokens; models that answer about an image, by samples."""
     makes = mode == Mode.INFERENCE and bool(shapes.new_tokens)
     return makes and spec.family is Family.TEXT_GENERATION
 

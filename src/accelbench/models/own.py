@@ -19,9 +19,9 @@ from typing import Any
 from msgspec import convert
 
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.model import SENTENCE_ENCODER, Generation, InputSpec, ModelSpec, Training
-from accelbench.core.processes import NoAnswerError, answers_of, tell
+from accelbench.core.processes import NoAnswerError, request_answers, send_answer
 from accelbench.core.safe_text import visible
 from accelbench.core.serial import model_from_json
 from accelbench.core.vocabulary import Architecture, Family
@@ -86,10 +86,12 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
             raise MissingExtraError(package, "torch", "Describing a model of your own")
     with closing(Scratch()) as scratch:
         path = scratch.folder / "models.json"
-        path.write_text(json.dumps([plain(own_models) for own_models in models]), encoding="utf-8")
+        path.write_text(
+            json.dumps([to_plain(own_models) for own_models in models]), encoding="utf-8"
+        )
         asked = ("accelbench.models.own", [str(path)])
         try:
-            (answers,) = answers_of(*asked, _PATIENCE_SECONDS, "Describing the models")
+            (answers,) = request_answers(*asked, _PATIENCE_SECONDS, "Describing the models")
         except NoAnswerError as error:
             raise SurroundingsError(
                 str(error), error.advice or "Check that torch and transformers import."
@@ -286,7 +288,7 @@ def _sound(spec: ModelSpec) -> ModelSpec:
 
 def _answer(body: Mapping[str, Any]) -> Any:
     try:
-        return plain(spec_of(convert(body, OwnModels)))
+        return to_plain(spec_of(convert(body, OwnModels)))
     except AccelbenchError as error:
         return error.message
     except Exception as error:
@@ -296,4 +298,4 @@ def _answer(body: Mapping[str, Any]) -> Any:
 
 if __name__ == "__main__":
     _asked = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    tell([_answer(body) for body in _asked])
+    send_answer([_answer(body) for body in _asked])

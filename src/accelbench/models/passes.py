@@ -91,7 +91,7 @@ class TrainingPasses(Passes):
     """A model with its training head, in training mode; dropout is done."""
 
     def __init__(self, spec: ModelSpec, half: bool = False, checkpointed: bool = False) -> None:
-        super().__init__(spec.trained, half)
+        super().__init__(spec.training_variant, half)
         self._untrained = spec
         self.module.train()
         assert spec.training is not None

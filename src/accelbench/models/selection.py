@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.core.formatting import suggest
 from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import PACKAGE_MODELS, ModelSpec
-from accelbench.core.nouns import meant
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import FAMILIES, Family
 from accelbench.models.catalogue import MODELS
@@ -124,7 +124,7 @@ class _Entry:
         value = self.text(key)
         words = list(known)
         if value is not None and value not in words:
-            raise self.wrong(f"there is no {key} {in_quotes(value)}.", key, meant(value, words))
+            raise self.wrong(f"there is no {key} {in_quotes(value)}.", key, suggest(value, words))
         return value
 
 
@@ -204,7 +204,7 @@ def _read(path: Path, wrong: dict[str, UsageError]) -> list[_Entry]:
 def _check(entry: _Entry) -> None:
     for key in entry.said:
         if key not in KEYS:
-            raise entry.wrong("there is no such key.", key, meant(key, KEYS, "Keys"))
+            raise entry.wrong("there is no such key.", key, suggest(key, KEYS, "Keys"))
     if entry.text("name") is None:
         raise entry.wrong("it has no 'name'.", advice='Give it one, such as "name": "t5-small".')
     entry.word("family", map(str, FAMILIES))
@@ -304,7 +304,7 @@ def _config_of_folder(entry: _Entry) -> Any:
     folder = entry.file.parent / Path(location).expanduser()
     path = folder / "config.json"
     try:
-        return read(path, infinite=True)
+        return read(path, allow_infinity=True)
     except OSError as error:
         raise entry.wrong(
             f"{path} cannot be read: {error.strerror}.", "path",
@@ -353,7 +353,7 @@ def choose(
     if models_file is not None:
         own = _described(models_file, (*models, *specific), pass_over, every=not models)
     start = [_fed(name, models, own, inputs or {}, reference) for name in models]
-    if inputs and not any(spec.is_own for spec in start):
+    if inputs and not any(spec.is_user_model for spec in start):
         read = ", ".join(spec.name for spec in start[0].inputs) if start else ""
         of_catalogue = (
             f" {start[0].id} is from the catalogue: its inputs are {read}." if start else ""
@@ -419,7 +419,7 @@ def _fed(
                 f" {OPTION} MODEL:NAME=…"
             )
         raise
-    if of_one and not spec.is_own:
+    if of_one and not spec.is_user_model:
         raise UsageError(
             f"{OPTION} {visible(word)}:{visible(next(iter(of_one)))} is of no model of your own:"
             f" what {spec.id} reads is known.",

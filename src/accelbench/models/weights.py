@@ -140,7 +140,7 @@ def _of_folder(path: Path) -> str:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        raw = jsonc.read(path / "config.json", infinite=True)
+        raw = jsonc.read(path / "config.json", allow_infinity=True)
     except (OSError, ValueError) as error:
         raise _unreadable(path / "config.json", error) from error
     if not isinstance(raw, dict):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypedDict
 
+from accelbench.core.formatting import join_first
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Mode, Provenance
 from accelbench.judge.comparison import KNEE_SHARE
 from accelbench.models.inputs import items_per_step, throughput_unit
@@ -343,7 +343,7 @@ class PredictionAnswer:
         if len(of_peaks) < 2:
             return list(notes)
         kinds = Counter(of_peaks.values()).most_common()
-        how_many = listed([f"{count:,} on {kind}" for kind, count in kinds], _KINDS_NAMED)
+        how_many = join_first([f"{count:,} on {kind}" for kind, count in kinds], _KINDS_NAMED)
         said = (
             f"no peaks of {len(of_peaks):,} devices are documented, and none were measured"
             f" ({how_many}): each is taken for a typical device of its kind; --json and --debug"
@@ -490,7 +490,7 @@ def devices_told(figures: Sequence[PredictedFigures]) -> str:
     for platform, devices in by_platform.items():
         if len(devices) == 1 and (name := next(iter(devices))):
             platforms.setdefault(name, []).append(platform)
-    return listed([f"{name} ({', '.join(on)})" for name, on in platforms.items()], 4)
+    return join_first([f"{name} ({', '.join(on)})" for name, on in platforms.items()], 4)
 
 
 def _say_whose_peaks(
@@ -599,7 +599,8 @@ def _platform_notes(
         and figure["rests_on"]
     }
     return [
-        f"figures of {platform} share efficiencies of operators with results of {listed(others)}"
+        f"figures of {platform} share efficiencies of operators with results of"
+        f" {join_first(others)}"
         for platform, kind in sorted(asked)
         if (others := sorted(known.get(kind, set()) - {platform}))
     ]
@@ -628,6 +629,6 @@ def _least_notes(figures: Sequence[PredictedFigures]) -> list[str]:
     ):
         names = dict.fromkeys(entry["model"] for entry in figures if entry[key])  # type: ignore[literal-required]
         if names:
-            told = what.format(listed(list(names)))
+            told = what.format(join_first(list(names)))
             notes.append(f"{told}, or little more: what was learned says less")
     return notes

@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
 
-from accelbench.core.axes import AXES, numbered
+from accelbench.core.axes import AXES, numeric_axes
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import kind_of as device_kind
+from accelbench.core.formatting import join_first
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
 
 #: What is predicted.
@@ -191,13 +191,13 @@ def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:
 
 def sizes_of(shapes: Shapes) -> dict[str, int]:
     """The sizes by their columns, without the batch and without those that the model has not."""
-    sizes = {axis.column: getattr(shapes, axis.field) for axis in numbered()}
+    sizes = {axis.column: getattr(shapes, axis.field) for axis in numeric_axes()}
     return {column: size for column, size in sizes.items() if size is not None}
 
 
 def shapes_from(batch: int, sizes: Mapping[str, int]) -> Shapes:
     """The shapes of a batch and of sizes by their columns."""
-    named: dict[str, Any] = {axis.field: sizes.get(axis.column) for axis in numbered()}
+    named: dict[str, Any] = {axis.field: sizes.get(axis.column) for axis in numeric_axes()}
     return Shapes(batch, **named)
 
 
@@ -226,6 +226,6 @@ def poor_notes(figures: Iterable[tuple[str, float | None, str | None]]) -> list[
             poor.setdefault(basis, {})[off_held_out(error, of or "")] = None
     return [
         f"figures that rest on {basis} are poor, and their intervals alone are to be relied on:"
-        f" held out, such figures were off in the median by {listed(list(named), _MOST_NAMED)}"
+        f" held out, such figures were off in the median by {join_first(list(named), _MOST_NAMED)}"
         for basis, named in poor.items()
     ]

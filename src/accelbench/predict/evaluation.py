@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import counted, listed
+from accelbench.core.formatting import format_count, join_first
 from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import (
@@ -105,7 +105,7 @@ def evaluate_tables(
             " operators are known.",
             "Name a table of operators: --graph-features.",
         )
-    hear(f"Learning from {counted(len(measured), 'case')} …")
+    hear(f"Learning from {format_count(len(measured), 'case')} …")
     predictor = fitted_predictors(measured, operators, request.target)
     anchors = _anchors(predictor, asked, operators, request.anchors)
     if anchors:
@@ -130,9 +130,9 @@ def _imported(tables: Sequence[Path], models: TableModels) -> StoredCases:
     """Return the measured cases of tables, as a store that imported them has them."""
     from accelbench.exchange.imports.reading import read_import
     from accelbench.store.database import Database
-    from accelbench.store.files import temporary_folder
+    from accelbench.store.files import create_temporary_folder
 
-    scratch = temporary_folder()
+    scratch = create_temporary_folder()
     try:
         database = Database(scratch.folder / "tables.duckdb")
         for table in tables:
@@ -151,7 +151,7 @@ def _unpredicted(unknown: Sequence[MeasuredCase]) -> list[str]:
     names = [name for name, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
     note = (
         f"{len(unknown):,} results are not predicted: the operators of their models are unknown,"
-        f" and nobody else measured them ({listed(names, _MOST_NAMED)})"
+        f" and no other device measured them ({join_first(names, _MOST_NAMED)})"
     )
     return [note]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.processes import NoAnswerError, answers_of
+from accelbench.core.processes import NoAnswerError, request_answers
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.exchange.writing import write_over
@@ -177,7 +177,7 @@ def _answer(path: Path, keys: Sequence[tuple[int | None, int | None]]) -> dict[s
     grid = json.dumps([{SEQUENCE: sequence, IMAGE: image} for sequence, image in keys])
     asked = ("accelbench.predict.graph_file_reading", [str(path), grid])
     try:
-        answers = answers_of(*asked, _PATIENCE_SECONDS, "Reading it")
+        answers = request_answers(*asked, _PATIENCE_SECONDS, "Reading it")
     except NoAnswerError as error:
         raise UntracedError(str(error), EXPORT_IT) from error
     answer: dict[str, Any] = answers[-1]

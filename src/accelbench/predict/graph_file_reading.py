@@ -18,7 +18,7 @@ from typing import Any
 
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
-from accelbench.core.processes import tell
+from accelbench.core.processes import send_answer
 from accelbench.models.file_models import kinds
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 from accelbench.models.graph_files.costs import FileGraph, fused, graph_name, opened
@@ -173,7 +173,7 @@ def main(arguments: Sequence[str]) -> None:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:
         answer = {"error": f"It is too much for its reader ({type(error).__name__}).", "advice": ""}
-    tell(answer)
+    send_answer(answer)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.core.devices import card_of
-from accelbench.core.run_words import (
-    batch_words,
-    mode_words,
-    precision_words,
+from accelbench.core.run_command import (
+    batch_arguments,
+    mode_arguments,
+    precision_arguments,
     run_command,
-    size_words,
+    size_arguments,
 )
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictor import CaseFeatures, PredictorsByKind
@@ -174,10 +174,10 @@ def command_of(case: PredictedCase) -> str:
         case.model,
         place.hardware,
         ("--framework", place.runtime),
-        precision_words(place.precision),
-        batch_words(case.shapes.batch),
-        size_words(sizes_of(case.shapes)),
-        mode_words(place.mode),
+        precision_arguments(place.precision),
+        batch_arguments(case.shapes.batch),
+        size_arguments(sizes_of(case.shapes)),
+        mode_arguments(place.mode),
         ("--compile",) if place.compiled and not _always_compiles(place.runtime) else (),
     )
 

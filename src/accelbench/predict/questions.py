@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from accelbench.core.axes import numbered
+from accelbench.core.axes import numeric_axes
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import (
     DeviceFacts,
-    devices_named,
     devices_on,
     facts_of,
+    find_devices,
+    find_documented_device,
     known_devices,
     match_device,
-    place_named,
     refuse_several,
     typical_device,
 )
@@ -28,7 +28,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.detect import known
+from accelbench.hardware.detect import list_platforms
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     FROM_FILE,
@@ -53,7 +53,7 @@ def hardware_of(word: str) -> str:
     """
     if ":" in word or word.lower() in platforms():
         return word
-    place = place_named(word)
+    place = find_documented_device(word)
     if place is None:
         raise UsageError(
             f"There is no platform and no documented device called {in_quotes(word)}.",
@@ -65,7 +65,7 @@ def hardware_of(word: str) -> str:
 def platforms() -> frozenset[str]:
     """Return every platform that a runtime runs on, or that is looked for here."""
     of_runtimes = (platform for card in cards().values() for platform in card.hardware)
-    return frozenset({*of_runtimes, *known()})
+    return frozenset({*of_runtimes, *list_platforms()})
 
 
 def _suggest(word: str) -> str:
@@ -214,12 +214,12 @@ def _unused(question: PredictionQuestion, cases: Sequence[PredictedCase]) -> lis
     """A sentence for each size that no case took up, as of a run's."""
     notes = []
     of_files = any(FROM_FILE in spec.sets for spec in question.models)
-    for axis in numbered():
+    for axis in numeric_axes():
         asked = {getattr(sizes, axis.field) for sizes in question.sizes} - {None, 0}
         if cases and asked and not any(asked & sizes_taken(axis, case.shapes) for case in cases):
             fixed = ", or leaves that size open" if of_files else ""
             notes.append(
-                f"{axis.option} changes nothing: no model that is asked about {axis.idle}{fixed}"
+                f"{axis.option} changes nothing: no model that is asked about {axis.usage}{fixed}"
             )
     return notes
 
@@ -313,7 +313,7 @@ def _measured_called(
         return places
     if exact := [p for p in places if p.device.lower() == name.lower()]:
         return exact
-    devices = devices_named(name, platform)
+    devices = find_devices(name, platform)
     if len(devices) == 1:
         return [p for p in places if facts_of(p.device, p.hardware) is devices[0]]
     return [p for p in places if platform and name.lower() in p.device.lower()]
@@ -374,7 +374,7 @@ def _never_measured(
     """
     platform, name = _split(word.lower())
     typical = typical_device(platform, name)
-    devices = [typical] if typical else devices_named(name, platform)
+    devices = [typical] if typical else find_devices(name, platform)
     if len(devices) > 1:
         refuse_several(word, devices)
     documented = next((facts for facts in devices if facts.bandwidth), None)
@@ -451,7 +451,7 @@ class MemoryByDevice:
 
     @cached_property
     def _stored(self) -> Mapping[tuple[str, str], int]:
-        if self.database is None or not self.database.begun:
+        if self.database is None or not self.database.is_created:
             return {}
         _, rows = self.database.query(_STORED_SQL)
         return {

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from accelbench.core.axes import AXES, numbered
+from accelbench.core.axes import AXES, numeric_axes
 from accelbench.core.errors import UnsupportedError, UsageError
-from accelbench.core.figures import STEP_SQL
+from accelbench.core.result_statistics import STEP_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.evidence.launches import OF_WORTH
+from accelbench.evidence.launches import QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL
 from accelbench.models.find import known_as
@@ -48,7 +48,7 @@ _MEASURED = (
     *(*_KEY, "memory_peak_mb", "ttft_ms", "tpot_ms", "usable", "run_key", "answered", "status"),
     "verification",
 )
-_READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *OF_WORTH))
+_READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *QUALITY_COLUMNS))
 _NO_TABLES = TableModels()
 #: Launches differ by this ratio at most, that of the ends of an interval of ±25 %.
 _WIDEST_SPREAD = 1.25 / 0.75
@@ -256,7 +256,9 @@ def _positive(row: Row, name: str) -> float | None:
 
 def _case(row: Row, spec: ModelSpec) -> PredictedCase | None:
     """Return the case of a row; None if the model cannot have its sizes."""
-    sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
+    sizes = {
+        axis.column: int(size) for axis in numeric_axes() if (size := number(row, axis.column))
+    }
     try:
         shapes = settle(spec, shapes_from(int(number(row, "batch_size") or 1), sizes))
     except (UsageError, UnsupportedError):

@@ -21,7 +21,7 @@ import numpy as np
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import StoreError
-from accelbench.core.identity import digest, plain
+from accelbench.core.identity import digest, to_plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
 from accelbench.judge.calibrations import stored_limits
@@ -257,7 +257,7 @@ def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
          sizes_of(m.case.shapes), m.latency_ms, m.memory_mb]
         for m in measured
     ]  # fmt: skip
-    limits = [[*key, plain(calibrated[key].peaks), calibrated[key].bandwidth]
+    limits = [[*key, to_plain(calibrated[key].peaks), calibrated[key].bandwidth]
               for key in sorted(calibrated)]  # fmt: skip
     content = {"version": VERSION, "traces": TRACE_VERSION, "rows": rows, "limits": limits}
     return digest(content)

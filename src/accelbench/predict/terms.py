@@ -184,7 +184,7 @@ def peak_limits(configuration: CaseConfiguration, calibrated: Calibrated = NOT_C
             return 0.0
         taken = facts_for(configuration, calibrated)
         rate = taken.peak(configuration.precision)
-        return rate / taken.half if taken.half and rate == taken.sustained else 1.0
+        return rate / taken.half_rate if taken.half_rate and rate == taken.sustained else 1.0
     measured = calibrated.get(configuration.calibrated_as)
     if measured is not None:
         return _INT8 in measured.peaks

@@ -164,7 +164,7 @@ def torch_is_here() -> bool:
 def trace_name(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:
     """What a trace is kept by: everything that it depends on."""
     about = {"v": TRACE_VERSION, "model": spec.id, "config": spec.config_digest}
-    step = {"trained": spec.trained.config_digest} if mode == Mode.TRAINING else {}
+    step = {"trained": spec.training_variant.config_digest} if mode == Mode.TRAINING else {}
     pairs = {"pairs": True} if holds_pairs(spec) and mode == Mode.INFERENCE else {}
     return digest({**about, "sizes": sizes_of(shapes), **step, **pairs})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from accelbench.core.calibration import CalibratedLimits, TimedCollectives
 from accelbench.core.columns import BY_NAME
 from accelbench.core.device_facts import facts_of
-from accelbench.core.devices import named_apart
+from accelbench.core.devices import disambiguate_devices
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.evidence.launches import THIS_ARM_SQL
@@ -25,7 +25,7 @@ from accelbench.judge.run_noise import histories
 from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.present.charts.chart import Roof
 from accelbench.present.texts import phrase
-from accelbench.store.body_to_row import step_ms, step_samples
+from accelbench.store.body_to_row import step_samples, to_step_ms
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.records import Record
@@ -64,7 +64,7 @@ def subject_in(
     from accelbench.present.charts.chart import Subject
 
     where, values = pictured_where(filters)
-    with database.asking():
+    with database.keep_open():
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
@@ -73,7 +73,7 @@ def subject_in(
         stored = rows_of(database, CHART_COLUMNS, stands, given, launches=True)
         priced = with_costs(stored, prices, dict.fromkeys(ours, here))
         newer = newer_sql(_CELL, of_it)
-        of_cells = _with_newer(database, named_apart(priced), newer, [*values, *ours])
+        of_cells = _with_newer(database, disambiguate_devices(priced), newer, [*values, *ours])
         rows = _with_ranks(database, of_cells)
         chart_points = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
@@ -158,7 +158,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     if not rows:
         raise UsageError(phrase("report.files-without-results"))
     ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
-    priced = named_apart(with_costs(ordered, prices, machines))
+    priced = disambiguate_devices(with_costs(ordered, prices, machines))
     names = {run: str(machine) for run, machine in machines.items()}
     here = ", ".join(sorted(set(names.values())))
     known = histories(priced)
@@ -177,7 +177,7 @@ def _samples_in(record: Record) -> list[float]:
         steps = sampling.of("step").values.get("steps")
     if steps and len(steps) != len(samples):
         record.wrong("sampling", phrase("report.samples-of-steps", steps=len(steps)))
-    return step_ms(samples, steps)
+    return to_step_ms(samples, steps)
 
 
 def _plain(value: object) -> object:

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import changes_text
-from accelbench.core.nouns import counted, listed
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.formatting import format_count, join_first
+from accelbench.core.result_statistics import changes_text
 from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
 from accelbench.judge.regressions import BAD, Check, CheckedQuestion, JudgedSet, Outcome
@@ -118,7 +118,7 @@ def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
     answered = [one for one in check.questions if one.outcome is not Outcome.CANNOT_TELL]
     named = Counter(map(outcome_text, sorted(answered, key=_place)))
     parts = (
-        [phrase("check.not-answered", left=left, many=counted(many, "question"))]
+        [phrase("check.not-answered", left=left, many=format_count(many, "question"))]
         if left and many > 1
         else []
     )
@@ -162,7 +162,7 @@ def unusable_times(check: Check) -> list[str]:
     """Return a sentence for each reason for which times are not judged; it precedes all tables."""
     titles_by_reason = _titles_by(ordered(check), lambda question: question.unusable)
     return [
-        f"Not judged: {listed(titles, _MOST_NAMED, '; ')}. Their {why}."
+        f"Not judged: {join_first(titles, _MOST_NAMED, '; ')}. Their {why}."
         for why, titles in titles_by_reason.items()
     ]
 
@@ -298,7 +298,7 @@ def _span(values: Iterable[float]) -> str:
 def _question(question: CheckedQuestion) -> dict[str, object]:
     return {
         "what": title(question.row),
-        **{name: question.row.get(name) for name in ASKED},
+        **{name: question.row.get(name) for name in CONFIGURATION_COLUMNS},
         "run_id": question.row.get("run_id"),
         "baseline_run_id": None if question.before is None else question.before.get("run_id"),
         "outcome": question.outcome.value,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import TAILS, Statistic, step_of
-from accelbench.core.precision import error_of, not_exact
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.precision import error_of, summarise_inexact
+from accelbench.core.result_statistics import TAILS, Statistic, step_of
 from accelbench.core.rows import record, texts
 from accelbench.core.unusable_reasons import FAILED, LAUNCHED
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -18,12 +18,12 @@ from accelbench.judge.questions import ComparisonAxis
 from accelbench.judge.ratios import CANNOT_TELL
 from accelbench.judge.sides import Side
 from accelbench.judge.versions import engine_version
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 
 #: What a side is of.
 OF_A_SIDE = (
     *("model", "family"),
-    *(name for name in ASKED if name != "model"),
+    *(name for name in CONFIGURATION_COLUMNS if name != "model"),
     *("run_id", "provenance"),
 )
 
@@ -51,7 +51,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "verification_error": max(
             (error for row in line.side.rows if (error := error_of(row)) is not None), default=None
         ),
-        "not_exact": not_exact(line.side.rows),
+        "not_exact": summarise_inexact(line.side.rows),
         **_accuracy(line),
         "figure": str(line.side.statistic),
         "latency_ms": _latency(line.side),
@@ -129,7 +129,7 @@ def _accuracy(line: Compared) -> dict[str, object]:
         "accuracy_difference": None if held is None else held.value,
         "accuracy_difference_low": None if held is None else held.low,
         "accuracy_difference_high": None if held is None else held.high,
-        "accuracy_difference_told": None if held is None else held.told,
+        "accuracy_difference_told": None if held is None else held.is_significant,
         "accuracy_lost": None if held is None else held.lost,
         "accuracy_gained": None if held is None else held.gained,
         "accuracy_refused": "" if cost is None else cost.refused,
@@ -162,4 +162,4 @@ def _item(side: Side) -> float | None:
 def _median(side: Side) -> float | None:
     medians = [step_of(row, Statistic.MEDIAN) for row in side.rows]
     known = [median for median in medians if median is not None]
-    return typical(known) if known and len(known) == len(medians) else None
+    return geometric_mean(known) if known and len(known) == len(medians) else None

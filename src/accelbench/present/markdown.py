@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from accelbench.core.safe_text import markdown as escaped
+from accelbench.core.safe_text import escape_markdown as escaped
 from accelbench.core.safe_text import visible
 from accelbench.present.document import (
     Block,
@@ -49,7 +49,7 @@ def _heading(document: Document, level: int) -> Iterator[str]:
     marks = "#" * level
     if document.verdict:
         yield f"{marks} {_OF_VERDICTS.get(document.tone, '')}{escaped(document.verdict)}"
-        yield f"{escaped(document.title, begins=True)}."
+        yield f"{escaped(document.title, begins_line=True)}."
     else:
         yield f"{marks} {escaped(document.title)}"
 
@@ -60,7 +60,7 @@ def _paragraphs(block: Block, level: int, pictures: Mapping[str, str]) -> Iterat
         for inner in block.blocks:
             yield from _paragraphs(inner, level + 1, pictures)
     elif isinstance(block, Notes):
-        sentences = [escaped(sentence, begins=True) for sentence in block.sentences]
+        sentences = [escaped(sentence, begins_line=True) for sentence in block.sentences]
         if block.is_list and sentences:
             yield "\n".join(f"- {sentence}" for sentence in sentences)
         else:
@@ -88,7 +88,7 @@ def _finding(finding: KeyFinding) -> str:
     links = dict.fromkeys(f"[{escaped(link.text)}](#{link.section})" for link in finding.evidence)
     evidence = f" Evidence: {', '.join(links)}." if links else ""
     command = f" Next: {_code(finding.command)}" if finding.command else ""
-    return f"- {escaped(finding.text, begins=True)}{evidence}{command}"
+    return f"- {escaped(finding.text, begins_line=True)}{evidence}{command}"
 
 
 def _code(command: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from accelbench.core.nouns import digits, listed
+from accelbench.core.formatting import format_digits, join_first
 from accelbench.judge.machines import Machine
 from accelbench.judge.matrix import (
     HIGH,
@@ -253,7 +253,7 @@ def _shown(hardware: str, line: MatrixLine) -> TonedText:
     if hardware == "cpu" and cell.runtimes and line.family:
         ways = [*cell.runtimes]
     else:
-        ways = [] if cell.speed is None else [f"{digits(cell.speed)}×"]
+        ways = [] if cell.speed is None else [f"{format_digits(cell.speed)}×"]
     state = [] if cell.compatible else [(cell.level_without_rating, cell.availability.value)]
     return TonedText(text, tone, (*ways, *precisions(cell)), details=[*state, *tells(cell)])
 
@@ -280,7 +280,7 @@ def _briefly(models: Sequence[MatrixLine]) -> Iterator[Notes]:
     reasons = []
     for reason, group in groupby(sorted(pairs), key=lambda pair: pair[0]):
         names = [name for _, name in group]
-        where = "every model" if len(names) == len(models) else listed(names, _NAMED)
+        where = "every model" if len(names) == len(models) else join_first(names, _NAMED)
         reasons.append(f"{reason} ({where})")
     yield Notes(reasons, is_list=True)
     yield Notes([phrase("matrix.see-explain")])

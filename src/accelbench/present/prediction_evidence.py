@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
 from accelbench.models.find import known_as
@@ -117,8 +117,8 @@ def _too_few(cases: Sequence[MeasuredCase]) -> str:
         "report.too-few-cases",
         fewest_cases=FEWEST_CASES,
         fewest_models=FEWEST_MODELS,
-        cases=counted(len(cases), "case"),
-        models=counted(len(models), "model"),
+        cases=format_count(len(cases), "case"),
+        models=format_count(len(models), "model"),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.facts import utc_now
-from accelbench.core.nouns import counted, listed
+from accelbench.core.formatting import format_count, join_first
 from accelbench.core.rows import Row
 from accelbench.judge.filters import marks
 from accelbench.judge.findings.finding import changed_in
@@ -38,7 +38,7 @@ def known_in(
     from accelbench.present.prediction_evidence import among_rows, evidence_in
     from accelbench.present.report_parts import ReportData
 
-    with database.asking():
+    with database.keep_open():
         subject = subject_in(database, filters, machine, prices)
         ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
         evidence = evidence_in(database, among_rows(subject.rows))
@@ -69,10 +69,15 @@ def _others(database: Database, filters: Filters, machine: str | None) -> list[s
     named = Counter(one.word for one in {owner for owner, _ in runs.values()})
     more = len(others) - MOST_OTHERS
     return [
-        f"{one} ({counted(results[one], 'result')} of {counted(len(models[one]), 'model')}):"
+        f"{one} ({format_count(results[one], 'result')} of"
+        f" {format_count(len(models[one]), 'model')}):"
         f" accelbench report --machine {shlex.quote(one.word if named[one.word] < 2 else one.id)}"
         for one in sorted(others, key=lambda one: (-results[one], one))[:MOST_OTHERS]
-    ] + ([f"{counted(more, 'machine or source', 'machines and sources')} more"] if more > 0 else [])
+    ] + (
+        [f"{format_count(more, 'machine or source', 'machines and sources')} more"]
+        if more > 0
+        else []
+    )
 
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:
@@ -89,7 +94,7 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
         for key, run in runs_told(object_of(file)).items()
         if isinstance(run, Mapping)
     }
-    source = listed([file.name for file in files])
+    source = join_first([file.name for file in files])
     return ReportData(
         subject, [runs[run] for run in sorted(run_ids & runs.keys())], source, utc_now()
     )
@@ -97,7 +102,7 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
 
 def _named(database: Database) -> str:
     """Return the database as it was typed, or without the home folder."""
-    name, home = database.typed or database.name, str(Path.home())
+    name, home = database.typed_path or database.name, str(Path.home())
     within = len(home) > 1 and name.startswith(f"{home}{os.sep}")
     return f"~{name[len(home) :]}" if within else name
 

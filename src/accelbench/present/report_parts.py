@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.figures import Statistic, unit_beside, unit_of_all
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, counted, four_digits
-from accelbench.core.precision import error_of, not_exact
+from accelbench.core.formatting import NO_DATA, NOT_APPLICABLE, format_count, format_four_digits
+from accelbench.core.precision import error_of, summarise_inexact
+from accelbench.core.result_statistics import Statistic, common_unit, differing_unit
 from accelbench.core.rows import Json, Row, number, text, texts
-from accelbench.core.safe_text import without_homes
-from accelbench.core.unusable_reasons import launches_failed
+from accelbench.core.safe_text import hide_homes
+from accelbench.core.unusable_reasons import failed_launches_text
 from accelbench.core.vocabulary import Status
 from accelbench.judge.accuracies import (
     AccuracyPlace,
@@ -97,7 +97,7 @@ def _links(finding: StoreFinding, row_ids: Mapping[str, str]) -> Iterable[Eviden
     if finding.evidence and len(rows) == len(finding.evidence) <= _MOST_LINKS:
         yield from (EvidenceLink(each.name, RESULTS, row) for each, row in rows)
     elif finding.evidence:
-        yield EvidenceLink(counted(len(finding.evidence), "configuration"), section)
+        yield EvidenceLink(format_count(len(finding.evidence), "configuration"), section)
 
 
 def task_section(findings: Findings) -> list[DocumentSection]:
@@ -108,7 +108,7 @@ def task_section(findings: Findings) -> list[DocumentSection]:
     rows = [
         [
             task.task.replace("_", " "),
-            counted(len(task.points), "configuration"),
+            format_count(len(task.points), "configuration"),
             *(_best(best, several) for best in (task.fastest, task.cheapest, task.precise)),
         ]
         for task in findings.tasks
@@ -173,7 +173,7 @@ def text_of(value: object) -> str:
     """Return a value as a cell; an absent one is empty."""
     if value is None:
         return ""
-    return four_digits(value) if isinstance(value, float) else str(value)
+    return format_four_digits(value) if isinstance(value, float) else str(value)
 
 
 AGAINST_MEASURED = "Predicted against measured"
@@ -314,7 +314,7 @@ def row_ids_of(points: Sequence[Point]) -> dict[str, str]:
 
 def results(every: Sequence[Point], points: Sequence[Point]) -> DocumentSection:
     """The section."""
-    unit = unit_of_all(point.row for point in points)
+    unit = common_unit(point.row for point in points)
     headers = (
         *("configuration", "figures", "median latency, ms", "95 % interval", unit, "peak MB"),
         *("first step, ms", "launches", "samples", "quality"),
@@ -358,14 +358,14 @@ def names_of(points: Sequence[Point]) -> Sequence[str]:
 def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
     latency, timed = point.latency, point.timed
     word = str(point.measurement.quality or "").replace("_", " ")
-    quality = (word, launches_failed(point.rows), not_exact(point.rows))
-    rate = f"{figure(point.throughput)} {unit_beside(point.row, unit)}"
+    quality = (word, failed_launches_text(point.rows), summarise_inexact(point.rows))
+    rate = f"{figure(point.throughput)} {differing_unit(point.row, unit)}"
     first = point.metric("first_inference_ms")
     return [
         name,
         point.kind,
         _time(point) if timed else NOT_APPLICABLE,
-        latency.spread.ends(four_digits) if timed and latency and latency.spread else "",
+        latency.spread.ends(format_four_digits) if timed and latency and latency.spread else "",
         rate.rstrip() if timed else NOT_APPLICABLE,
         figure(point.memory),
         figure(first) if timed else NOT_APPLICABLE,
@@ -380,7 +380,7 @@ def _time(point: Point) -> str:
         value, statistic = point.percentile
         return f"{figure(FigureInterval(value))} {statistic}"
     mean = mean_beside(point.rows)
-    named = f" (mean {four_digits(mean)})" if mean else ""
+    named = f" (mean {format_four_digits(mean)})" if mean else ""
     if point.latency_by is Statistic.MEAN:
         named = f" {Statistic.MEAN}"
     return f"{figure(point.latency)}{named}"
@@ -388,7 +388,7 @@ def _time(point: Point) -> str:
 
 def figure(span: FigureInterval | None) -> str:
     """A figure, or that there is none."""
-    return NO_DATA if span is None else four_digits(span.value)
+    return NO_DATA if span is None else format_four_digits(span.value)
 
 
 #: More models than this are told of in the table alone.
@@ -551,7 +551,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Document:
         _computed(),
     ]
     about = [
-        f"{known.subject.machine} · {without_homes(known.source)}",
+        f"{known.subject.machine} · {hide_homes(known.source)}",
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
         *(phrase("report.other-report", other=other) for other in known.others),
     ]
@@ -676,7 +676,7 @@ def _environment(known: ReportData) -> DocumentSection:
             str(run.get("started_at") or "")[:19],
             str(run.get("status") or ""),
             str(run.get("git_commit") or "")[:12],
-            without_homes(str(run.get("command") or "")),
+            hide_homes(str(run.get("command") or "")),
         ]
         for run in known.runs
     ]
@@ -690,7 +690,7 @@ def _environment(known: ReportData) -> DocumentSection:
         stored = run.get("environment")
         document: object = json.loads(stored) if isinstance(stored, str) else stored
         for name, value in _flat(document if isinstance(document, Mapping) else {}):
-            facts.setdefault(name, set()).add(without_homes(value))
+            facts.setdefault(name, set()).add(hide_homes(value))
     if facts:
         rows = [[name, " · ".join(sorted(values))] for name, values in sorted(facts.items())]
         table = Table(columns(("what", "value")), rows, caption="Machine and software")

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
-from accelbench.core.axes import AS_TOLD, columns
-from accelbench.core.nouns import counted
+from accelbench.core.axes import TITLE_ORDER, size_columns
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
 from accelbench.core.unusable_reasons import (
     FAILED,
     LAUNCHED,
     MOSTLY_FAILED,
-    launches_failed,
-    mostly_failed,
+    failed_launches_text,
+    is_mostly_failed,
     reason_texts,
 )
 from accelbench.core.vocabulary import VERIFIED
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 #: Columns in which another series of a question is the same.
 QUESTION = (
     *("model", "hardware", "device_name", "runtime", "precision", "batch_size"),
-    *columns(*AS_TOLD),
+    *size_columns(*TITLE_ORDER),
     *("mode", "scenario", "world_size"),
 )
 #: Columns in which it may differ.
@@ -76,11 +76,11 @@ def left_out_text(series: Series) -> str:
     if series.left_out:
         reasons = Counter(gap.why for gap in series.left_out)
         listed = "; ".join(f"{count} {why}" for why, count in reasons.most_common())
-        parts.append(f"{counted(len(series.left_out), 'run')} ({listed})")
+        parts.append(f"{format_count(len(series.left_out), 'run')} ({listed})")
         commands.append("run")
     for other in series.others[:_MOST_NAMED]:
         differs = ", ".join(f"{name} {value}" for name, value in other.differs.items())
-        parts.append(f"{counted(other.runs, 'run')} of another series ({visible(differs)})")
+        parts.append(f"{format_count(other.runs, 'run')} of another series ({visible(differs)})")
     if more := len(series.others[_MOST_NAMED:]):
         parts.append(f"{more} more series")
     if any("threads" in other.differs for other in series.others):
@@ -209,7 +209,7 @@ def _why(metric: Metric, row: Row) -> str:
     if not row["ran"]:
         return cause
     if unusable := reason_texts(row["why_unusable"]):
-        why = launches_failed([row]) if mostly_failed([row]) else unusable
+        why = failed_launches_text([row]) if is_mostly_failed([row]) else unusable
         return ": ".join(filter(None, (f"unusable, {why}", cause)))
     return "emulated" if row["emulated"] else phrase("history.metric-unknown", name=metric.name)
 
@@ -590,7 +590,15 @@ def _runs(database: Database) -> dict[str, tuple[str, Software]]:
 
 _COLUMNS = (
     *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
-    *("batch_size", *columns(*AS_TOLD), "mode", "scenario", "world_size", "options", "threads"),
+    *(
+        "batch_size",
+        *size_columns(*TITLE_ORDER),
+        "mode",
+        "scenario",
+        "world_size",
+        "options",
+        "threads",
+    ),
     *("emulated", "provenance", "case_id", "device_fingerprint"),
 )
 

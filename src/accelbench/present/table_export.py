@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree as ET
 
-from accelbench.core import figures
+from accelbench.core import result_statistics
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
-from accelbench.core.identity import canonical
-from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
-from accelbench.core.precision import not_exact
+from accelbench.core.formatting import NO_DATA, UNKNOWN_MODEL, format_count
+from accelbench.core.identity import canonical_json
+from accelbench.core.precision import summarise_inexact
 from accelbench.core.safe_text import csv_cell, in_quotes, visible
-from accelbench.core.unusable_reasons import launches_failed, mostly_failed, why_unusable
+from accelbench.core.unusable_reasons import failed_launches_text, is_mostly_failed, why_unusable
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement
@@ -53,7 +53,7 @@ def cell_text(value: Any) -> str:
         return csv_cell(value)
     if isinstance(value, float):
         return repr(value)  # the shortest spelling that reads back as the same number
-    return canonical(value)
+    return canonical_json(value)
 
 
 Row = Mapping[str, Any]
@@ -86,14 +86,18 @@ def why_left_out(entry: SeriesEntry) -> str:
         if any(row["wrong_outputs"] for row in entry.launches):
             return "with wrong outputs"
         return str(entry.launches[0].get("status") or Status.FAILED)
-    if mostly_failed(ended):
+    if is_mostly_failed(ended):
         return "of which most launches failed"
     if not entry.measured.is_usable:
         return "unusable"
-    kinds = {figures.statistic_of(row) for row in ended}
-    if kinds <= {*figures.TAILS}:
+    kinds = {result_statistics.best_statistic(row) for row in ended}
+    if kinds <= {*result_statistics.TAILS}:
         return "known by a percentile alone"
-    return "known by a rate alone" if kinds <= {figures.Statistic.RATE} else "without a figure"
+    return (
+        "known by a rate alone"
+        if kinds <= {result_statistics.Statistic.RATE}
+        else "without a figure"
+    )
 
 
 def nobodys(rows: Iterable[Row]) -> Counter[str]:
@@ -122,7 +126,7 @@ def write_markdown(
 ) -> Entries:
     """Write a line for each result, and return how many; `runs` have the labels, by id."""
     rows = launches_of(rows)
-    unit = figures.unit_of_all(rows)
+    unit = result_statistics.common_unit(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
     numbers = ("median ms", "mean ms", unit, "peak MB", "launch")
     columns = [
@@ -145,13 +149,13 @@ def _cells(
     else:
         wrong = "wrong outputs" if row["wrong_outputs"] else ""
         useless = "" if row["times_usable"] else Quality.UNUSABLE.value
-        status = ", ".join(filter(None, (wrong or status, useless, not_exact([row]))))
+        status = ", ".join(filter(None, (wrong or status, useless, summarise_inexact([row]))))
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
         title(row),
         _median(row),
-        _figure(figures.step_of(row, figures.Statistic.MEAN)),
-        f"{_figure(row.get('throughput'))} {figures.unit_beside(row, unit)}".rstrip(),
+        _figure(result_statistics.step_of(row, result_statistics.Statistic.MEAN)),
+        f"{_figure(row.get('throughput'))} {result_statistics.differing_unit(row, unit)}".rstrip(),
         _figure(row.get("memory_peak_mb")),
         "" if row.get("launch") is None else str(row["launch"]),
         *([str(row.get("arm") or "")] if arms else []),
@@ -169,10 +173,10 @@ def _run(row: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _median(row: Mapping[str, Any]) -> str:
     """Return the median step, or a percentile with its name if nothing else is known."""
-    statistic = figures.statistic_of(row)
-    if statistic in figures.TAILS:
-        return f"{_figure(figures.step_of(row, statistic))} ({statistic})"
-    return _figure(figures.step_of(row, figures.Statistic.MEDIAN))
+    statistic = result_statistics.best_statistic(row)
+    if statistic in result_statistics.TAILS:
+        return f"{_figure(result_statistics.step_of(row, statistic))} ({statistic})"
+    return _figure(result_statistics.step_of(row, result_statistics.Statistic.MEDIAN))
 
 
 def _figure(value: float | None) -> str:
@@ -217,7 +221,7 @@ def write_csv(
 ) -> int:
     """Write these columns of rows, with lists, maps, samples and runs as JSON; return how many."""
     heads = [*names, RUN] if runs else names
-    abouts = {run: canonical(about) for run, about in (runs or {}).items()}
+    abouts = {run: canonical_json(about) for run, about in (runs or {}).items()}
     lines = (
         (*(row[name] for name in names), *([abouts.get(row["run_id"])] if runs else []))
         for row in rows
@@ -314,8 +318,8 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
         if latency is None:
             without.append(entry)
             continue
-        launched = counted(latency.launches, "launch", "launches")
-        failed = launches_failed(entry.measured.launches)
+        launched = format_count(latency.launches, "launch", "launches")
+        failed = failed_launches_text(entry.measured.launches)
         of_run = f"{launched} of run {entry.launches[0].get('run_id')}"
         written_entry = {
             "name": entry.name,
@@ -381,7 +385,7 @@ def export_table(
     with ? for each of the parameters; `samples` adds "samples" and "sampling".
     """
     if name in COPIES:
-        facts = {run: canonical(about) for run, about in (runs or {}).items()}
+        facts = {run: canonical_json(about) for run, about in (runs or {}).items()}
         run_column = (RUN, facts) if facts else None
         return write_exactly(
             path,
@@ -390,7 +394,7 @@ def export_table(
             ),
         )
     names = [column.name for column in COLUMNS] + (["samples", "sampling"] if samples else [])
-    rows = database.each_result(where, params, samples=samples)
+    rows = database.iterate_results(where, params, samples=samples)
     return write_exactly(path, lambda written: LINES[name](written, names, rows, runs))
 
 
@@ -412,5 +416,5 @@ def export_report(
 def wrote(name: str, entries: int, results: int) -> str:
     """Return what an export wrote, in words."""
     if name not in ENTRIES:
-        return counted(results, "result")
-    return f"{counted(entries, *ENTRIES[name])} of {counted(results, 'result')}"
+        return format_count(results, "result")
+    return f"{format_count(entries, *ENTRIES[name])} of {format_count(results, 'result')}"

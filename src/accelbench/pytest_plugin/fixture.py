@@ -16,8 +16,8 @@ from accelbench.api.benchmark import benchmark
 from accelbench.api.live_objects import GIVEN
 from accelbench.api.result import Result
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.core.figures import FEWEST_LAUNCHES, ends_document
-from accelbench.core.nouns import meant
+from accelbench.core.formatting import suggest
+from accelbench.core.result_statistics import FEWEST_LAUNCHES, ends_document
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.titles import title
@@ -208,7 +208,7 @@ def _known(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in arguments:
         if name not in ARGUMENTS:
             raise UsageError(
-                f"accelbench has no argument {in_quotes(name)}.", meant(name, ARGUMENTS)
+                f"accelbench has no argument {in_quotes(name)}.", suggest(name, ARGUMENTS)
             )
     return dict(arguments)
 

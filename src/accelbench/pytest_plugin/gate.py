@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.core.figures import spread_in
-from accelbench.core.nouns import NO_DATA, counted, figure
+from accelbench.core.formatting import NO_DATA, format_count, format_value
+from accelbench.core.result_statistics import read_spread
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.evidence.launches import launches_of
@@ -32,7 +32,7 @@ from accelbench.present.check import headline
 from accelbench.pytest_plugin import NEW_BASELINE
 from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
 from accelbench.recommend.constraints.limits import Limits, spelled
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 if TYPE_CHECKING:
     from accelbench.judge.regressions import Check
@@ -146,7 +146,7 @@ def checked_against(
     """
     sought = BaselineQuery({"model": tuple(models)}, tuple(runs), None, question.allow)
     try:
-        reference = baseline_for(store_at(database), question.word, sought)
+        reference = baseline_for(open_store(database), question.word, sought)
     except (NothingMeasuredError, OtherMachineError) as error:
         return error.message
     return reference.check(question.threshold), reference.about(question.threshold)
@@ -191,11 +191,11 @@ def can_create(word: str, database: str, model: str) -> bool:
     """
     if names_a_file(word):
         return False
-    stored = store_at(database)
-    if not stored.there:
+    stored = open_store(database)
+    if not stored.exists:
         return True
     stored.fill()
-    with stored.asking():
+    with stored.keep_open():
         try:
             runs = runs_meant(stored, word)
         except UnknownRunError:
@@ -246,7 +246,7 @@ def show(
     databases = list(dict.fromkeys(line["database"] for line in lines if line["database"]))
     runs = len({line["run_id"] for line in lines if line["database"]})
     if runs:
-        terminal.write_line(f"{counted(runs, 'run')} in {', '.join(map(visible, databases))}")
+        terminal.write_line(f"{format_count(runs, 'run')} in {', '.join(map(visible, databases))}")
     if baseline is not None:
         for database in databases:
             own = [line for line in lines if line["database"] == database]
@@ -296,10 +296,10 @@ def _cells(line: Line) -> tuple[str, ...]:
     latency, rate, memory = (line.get(name) for name in ("latency", "rate", "memory"))
     return (
         line["what"],
-        figure(latency[1]) if latency else NO_DATA,
+        format_value(latency[1]) if latency else NO_DATA,
         _interval(line),
-        f"{figure(rate[1])} {line['unit']}" if rate else NO_DATA,
-        figure(memory[1]) if memory else NO_DATA,
+        f"{format_value(rate[1])} {line['unit']}" if rate else NO_DATA,
+        format_value(memory[1]) if memory else NO_DATA,
         str(line["launches"]),
         "; ".join(map(visible, line["verdicts"])),
     )
@@ -307,5 +307,5 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 def _interval(line: Line) -> str:
     """Return the interval of launches, or of the samples of one; "no data" without any."""
-    spread = spread_in(line.get("latency_spread"))
-    return spread.text(line["latency"][1], figure) if spread else NO_DATA
+    spread = read_spread(line.get("latency_spread"))
+    return spread.text(line["latency"][1], format_value) if spread else NO_DATA

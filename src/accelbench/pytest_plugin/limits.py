@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import Spread, Statistic, rate_of, step_of
+from accelbench.core.result_statistics import Spread, Statistic, rate_of, step_of
 from accelbench.core.rows import Row, number
 from accelbench.core.unusable_reasons import why_unusable
-from accelbench.evidence.measurements import measurement_of
+from accelbench.evidence.measurements import merge_launches
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of, spread_of
 from accelbench.recommend.constraints.limits import LimitReason, Limits, kept
 from accelbench.recommend.constraints.options import Option
 from accelbench.recommend.estimated_figures import MEASURED, Bounds
@@ -72,7 +72,7 @@ class CaseFigures:
 
 def figures_of(rows: Sequence[Row]) -> CaseFigures:
     """The figures of the launches of a case, all of which ran."""
-    measurement = measurement_of(rows)
+    measurement = merge_launches(rows)
     counting = measurement.rows
     medians = all(step_of(row, Statistic.MEDIAN) for row in counting)
     statistic = Statistic.MEDIAN if medians else Statistic.MEAN
@@ -82,7 +82,7 @@ def figures_of(rows: Sequence[Row]) -> CaseFigures:
     rates = (rate * mean / within[1], rate * mean / within[0]) if rate and mean and within else None
     steps = [step for row in counting if (step := step_of(row, statistic))]
     memory = [float(mb) for row in rows if (mb := number(row, "memory_peak_mb"))]
-    middle = typical(memory) if memory else 0.0
+    middle = geometric_mean(memory) if memory else 0.0
     return CaseFigures(
         measurement.launches,
         measurement.is_usable,
@@ -107,7 +107,7 @@ def _bounds(figures: Sequence[float | None], within: tuple[float, float] | None)
     values = [float(value) for value in figures if value]
     if not values:
         return None
-    middle = typical(values)
+    middle = geometric_mean(values)
     if len(values) == 1 and within is None:
         return Bounds.exact(middle)
     known = interval_of(values) if len(values) > 1 else None

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from accelbench.core.devices import sharing_of
-from accelbench.core.figures import Statistic, name_of
+from accelbench.core.devices import sharing_units
 from accelbench.core.precision import error_of, why_inexact
+from accelbench.core.result_statistics import Statistic, statistic_name
 from accelbench.core.rows import number, text
-from accelbench.core.unusable_reasons import launches_failed
+from accelbench.core.unusable_reasons import failed_launches_text
 from accelbench.core.vocabulary import FAMILIES, SINGLE_STREAM, Mode, Provenance
 from accelbench.judge.costs import money
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
@@ -153,7 +153,7 @@ def data_date(chosen: Choice) -> str | None:
 
 def sharers(chosen: Choice) -> str:
     """Return what several share a step as: devices or processes."""
-    return sharing_of(entry.figure.cell.row for entry in chosen.ranked if entry.figure)
+    return sharing_units(entry.figure.cell.row for entry in chosen.ranked if entry.figure)
 
 
 def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
@@ -207,7 +207,8 @@ def _sentences(
         yield mixed
     for name, cell in chosen.inexact.items():
         yield (
-            f"{cell.precision} on {name} ({name_of(cell.statistic)} {rounded(cell.latency)} ms at"
+            f"{cell.precision} on {name} ({statistic_name(cell.statistic)}"
+            f" {rounded(cell.latency)} ms at"
             f" batch {cell.batch}) does not count: {why_inexact(cell.row)}. A precision that is"
             " named counts all the same."
         )
@@ -236,7 +237,7 @@ def _sentences(
 def told_figures(chosen: Choice) -> dict[str, str]:
     """Return the statistic of each candidate's time."""
     return {
-        candidate.name: name_of(candidate.figure.statistic)
+        candidate.name: statistic_name(candidate.figure.statistic)
         for candidate in chosen.ranked
         if candidate.figure is not None
     }
@@ -295,11 +296,11 @@ def _figure_said(candidate: ScoredCandidate, sign: str, chosen: Choice) -> str:
         return f"{_predicted_said(figure.predicted)}, score {candidate.score:.3g}."
     row = figure.cell.row
     where = ", ".join(way_said(row))
-    figures = f"{name_of(figure.statistic)} {rounded(figure.latency)} ms a step"
+    figures = f"{statistic_name(figure.statistic)} {rounded(figure.latency)} ms a step"
     figures += "" if figure.rate is None else f", {rounded(figure.rate)} {figure.unit}/s"
     if figure.measured:
         count = len(figure.cell.latencies)
-        failed = launches_failed([row])
+        failed = failed_launches_text([row])
         by = f" by others ({figure.origin.named})" if figure.origin.by_others else ""
         text = f"Measured{by}: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
         text += f", though {failed}" if failed else ""

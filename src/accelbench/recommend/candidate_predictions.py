@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import Statistic
 from accelbench.core.precision import PRECISIONS, bytes_per_weight
+from accelbench.core.result_statistics import Statistic
 from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.predict.cases import POOR, shapes_from
 from accelbench.predict.questions import PredictionQuestion, cases_of, is_too_large, memory_words

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.rows import Json, Row
 from accelbench.judge.run_noise import Histories, between_rows
-from accelbench.measure.launch_verdicts import LEAST_EFFECT, differ
+from accelbench.measure.launch_verdicts import LEAST_EFFECT, all_differ
 from accelbench.measure.run_to_run_noise import unpaired_interval
 from accelbench.recommend.candidate_predictions import (
     Engines,
@@ -373,7 +373,7 @@ def _by_what_is_known(mine: Figure, first: Figure, ratio: float, known: Historie
     if mine.measured and first.measured:
         runs = between_rows(first.cell.row, mine.cell.row, known)
         sides = first.cell.latencies, mine.cell.latencies
-        interval = unpaired_interval(*sides, runs=runs) if differ(*sides) else None
+        interval = unpaired_interval(*sides, runs=runs) if all_differ(*sides) else None
         return interval.low if interval else ratio / _together(_down(mine), _up(first))
     down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
     if mine.predicted or first.predicted:  # they differ only if their intervals do not overlap

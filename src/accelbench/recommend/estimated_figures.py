@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from accelbench.core.case import Option, Shapes
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.figures import Statistic
 from accelbench.core.precision import error_of
+from accelbench.core.result_statistics import Statistic
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import FAILED, LAUNCHED
 from accelbench.core.vocabulary import MIB, Mode, Provenance

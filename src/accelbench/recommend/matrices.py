@@ -16,7 +16,7 @@ from pathlib import Path
 
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import FAMILIES, HARDWARE, Family, Mode
-from accelbench.hardware.detect import known
+from accelbench.hardware.detect import list_platforms
 from accelbench.judge.matrix import rating
 from accelbench.recommend import validation
 from accelbench.recommend.config import ANY_FAMILY, PlatformEntry
@@ -308,7 +308,7 @@ def pages(
         raise UsageError(
             f"The matrix file {named} cannot be read: {why}.", "Name a Markdown page."
         ) from error
-    layer = of_markdown(text, path, (*own, *known()))
+    layer = of_markdown(text, path, (*own, *list_platforms()))
     if not layer.entries:
         raise UsageError(
             f"There is no compatibility matrix in {named}.",
@@ -323,4 +323,4 @@ def _beside(own: Iterable[str]) -> list[MatrixLayer]:
         text = Path(CLAUDE_FILE).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return []
-    return [of_markdown(text, f"./{CLAUDE_FILE}", (*own, *known()), named=False)]
+    return [of_markdown(text, f"./{CLAUDE_FILE}", (*own, *list_platforms()), named=False)]

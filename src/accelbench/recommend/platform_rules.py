@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelbench.core.devices import cards, title_of
-from accelbench.core.nouns import listed
+from accelbench.core.formatting import join_first
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.protocols import RuntimeInfo
 from accelbench.core.vocabulary import Mode, Provenance
@@ -42,7 +42,7 @@ def why_no_engine(platform: str, query: Query, *, generates: bool) -> str:
     for card, reason in zip(engines, reasons, strict=True):
         by_reason.setdefault(reason, []).append(title_of(card.name))
     return "; ".join(
-        f"{listed(names)} {'does' if len(names) == 1 else 'do'} not {reason}"
+        f"{join_first(names)} {'does' if len(names) == 1 else 'do'} not {reason}"
         for reason, names in by_reason.items()
     )
 

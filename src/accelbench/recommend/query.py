@@ -6,10 +6,10 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
+from accelbench.core.axes import COLUMN_ORDER, Part, axes_of, size_columns
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.precision import PRECISIONS, parse_precision, says_quantised, spellings
+from accelbench.core.precision import PRECISIONS, has_quantised_name, parse_precision, spellings
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, parse_mode
 from accelbench.models.find import known_as
@@ -64,9 +64,9 @@ def task_key(name: str) -> str:
 
 
 #: Columns of the store → fields of shapes.
-SIZES = {axis.column: axis.field for axis in axes_of(*AS_ASKED) if not axis.text}
+SIZES = {axis.column: axis.field for axis in axes_of(*COLUMN_ORDER) if not axis.text}
 #: Tokens of a request, which training does not have.
-GENERATING = columns(Part.REQUEST)
+GENERATING = size_columns(Part.REQUEST)
 
 
 class StoredModel(TypedDict, total=False):
@@ -240,7 +240,7 @@ def precision_named(
         precision = parse_precision(text)
     except UsageError:
         theirs = next((name for name in spellings(text) if name in stored), None)
-        if theirs is None and not says_quantised(text):
+        if theirs is None and not has_quantised_name(text):
             raise
         return theirs or text.lower()  # w8a16
     return precision.removeprefix("amp-") if mode == Mode.TRAINING else precision

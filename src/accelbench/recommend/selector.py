@@ -26,7 +26,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import HARDWARE, MIB, Mode, Provenance
-from accelbench.hardware.detect import Detected
+from accelbench.hardware.detect import LazyInventory
 from accelbench.models.cost import memory_estimate_bytes
 from accelbench.models.find import every_model
 from accelbench.predict.questions import MemoryByDevice
@@ -245,7 +245,7 @@ class Knowledge:
     ) -> None:
         self.database: Database | None = opened(database_path)
         self.store = EvidenceStore(self.database, machine)
-        self._detected: Inventory = Detected()
+        self._detected: Inventory = LazyInventory()
         self.predictions = CandidatePredictions(
             self.database,
             self._device_name,

@@ -29,9 +29,9 @@ from accelbench.core import processes
 from accelbench.core.calibration import (
     COLLECTIVE_WARNINGS,
     DeviceCalibration,
-    ProbeFigure,
     ProbeKind,
     ProbeRefusal,
+    ProbeResult,
     ProbeSpec,
     spec_from_body,
 )
@@ -111,13 +111,13 @@ def time_blocks(block: Callable[[int], int], seconds: float, clock: Clock) -> Pr
     return ProbeBlocks(steps, tuple(samples))
 
 
-def figure_of(spec: ProbeSpec, steps: int, samples_ns: Sequence[int]) -> ProbeFigure:
+def figure_of(spec: ProbeSpec, steps: int, samples_ns: Sequence[int]) -> ProbeResult:
     """Return a probe's median rate with its interval, from the times of its blocks."""
     # The interval is that of the median of dependent samples (`measure/intervals.py`).
     seconds = np.asarray(samples_ns, dtype=np.float64) / 1e9 / steps
     values = seconds if spec.kind is ProbeKind.LAUNCH else spec.work / seconds
     interval = median_interval(values)
-    return ProbeFigure(
+    return ProbeResult(
         spec, steps, tuple(samples_ns), float(np.median(values)),
         interval.low if interval else None, interval.high if interval else None,
     )  # fmt: skip
@@ -140,7 +140,7 @@ class Asked(Protocol):
     """A group of ranks that answers questions."""
 
     def ask(self, do: str, **what: object) -> list[object]:
-        """Every rank's answer."""
+        """Return every rank's answer."""
 
 
 def collective_specs(ranks: int) -> list[ProbeSpec]:
@@ -167,7 +167,7 @@ def _named(size: int) -> str:
 class CollectiveAnswers:
     """The results of collectives."""
 
-    figures: Sequence[ProbeFigure] = ()  # of those that were timed
+    figures: Sequence[ProbeResult] = ()  # of those that were timed
     refusals: Sequence[ProbeRefusal] = ()  # why others were not
     #: the machine meanwhile; empty where ranks were lost.
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -198,7 +198,7 @@ def time_collectives(
 
 
 def _cpu_seconds(group: Asked) -> float | None:
-    """What the ranks have worked, all together; None where they are lost."""
+    """What the ranks have worked, all together; None if they are lost."""
     try:
         return sum(float(str(seconds)) for seconds in group.ask("cpu_seconds"))
     except CaseError:
@@ -207,9 +207,9 @@ def _cpu_seconds(group: Asked) -> float | None:
 
 def timed_on(
     group: Asked, specs: list[ProbeSpec], clock: Clock, hear: Callable[[int, int], None]
-) -> tuple[list[ProbeFigure], list[ProbeRefusal]]:
-    """The figures of probes on a group; where it is lost, why nothing came after."""
-    figures: list[ProbeFigure] = []
+) -> tuple[list[ProbeResult], list[ProbeRefusal]]:
+    """Return the figures of probes on a group; if it is lost, why nothing came after."""
+    figures: list[ProbeResult] = []
 
     def block(steps: int) -> int:
         # A collective is over when its last rank has its result.
@@ -331,7 +331,7 @@ def _answers(request: str, seconds: float, log: Path) -> Generator[Mapping[str, 
 def _gathered(
     device: Device, began: str, answers: Iterable[Mapping[str, Any]], hear: Hear
 ) -> DeviceCalibration:
-    figures: list[ProbeFigure] = []
+    figures: list[ProbeResult] = []
     refusals: list[ProbeRefusal] = []
     about: Mapping[str, Any] = {}
     ended, worker_seconds = False, 0.0

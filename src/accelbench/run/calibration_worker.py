@@ -19,7 +19,7 @@ from typing import Any
 from accelbench.core.calibration import ProbeKind, ProbeSpec
 from accelbench.core.clock import MonotonicClock, cpu_seconds
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.jsonc import loads
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
@@ -159,7 +159,7 @@ def time_all(
             send({"refused": {**_named(spec), "reason": _reason(error)}})
             continue
         before, took = spec, blocks.step_seconds
-        send({"probe": plain(spec), "steps": blocks.steps, "samples_ns": blocks.samples_ns})
+        send({"probe": to_plain(spec), "steps": blocks.steps, "samples_ns": blocks.samples_ns})
 
 
 def _named(spec: ProbeSpec) -> dict[str, str]:

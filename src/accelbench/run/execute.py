@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from accelbench.core.errors import StoreError
 from accelbench.core.protocols import Inventory, Runtime
-from accelbench.hardware.detect import Detected
-from accelbench.hardware.environment import environment
+from accelbench.hardware.detect import LazyInventory
+from accelbench.hardware.environment import describe_environment
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.conductor import Keep
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
@@ -39,16 +39,16 @@ class ResultPlaces(Protocol):
         """Refuse what could not be written afterwards, and have the database there."""
 
     def journals(self) -> Path:
-        """The folder of journals."""
+        """Return the folder of journals."""
 
     def open_database(self) -> Database | None:
-        """The database that is filled from them, None where none is wanted."""
+        """Return the database that is filled from them, None if none is wanted."""
 
     def keep_profiles(self) -> Keep | None:
         """Who takes profiles, if anybody."""
 
     def resume_hint(self, run_id: str) -> str:
-        """The command that goes on with a run that an error ended; "" where there is none."""
+        """Return the command that goes on with a run that an error ended; "" if there is none."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def here() -> tuple[Inventory, Mapping[str, Runtime]]:
     """Return the devices and the engines of this machine."""
     # A platform is detected when it is looked up, so all that a plan needs is detected while
     # planning and nothing is detected beside a step.
-    return Detected(), expand.installed_runtimes()
+    return LazyInventory(), expand.installed_runtimes()
 
 
 def execute(planner: Planner, places: ResultPlaces, observe: Observe) -> list[ExecutedRun]:
@@ -105,7 +105,7 @@ def execute(planner: Planner, places: ResultPlaces, observe: Observe) -> list[Ex
     places.check()
     executed: list[ExecutedRun] = []
     for spec in chain((first,), specs):
-        surroundings = environment()
+        surroundings = describe_environment()
         observer = observe(spec, inventory, surroundings)
         folder, keep = places.journals(), places.keep_profiles()
         with resumable(spec.settings.run_id, places):
@@ -123,7 +123,11 @@ def go_on(
 ) -> RunResult:
     """Detect, go on with a run that was cut off, and store what it comes to."""
     with resumable(run_id, places):
-        inventory, surroundings, keep = Detected(), environment(), places.keep_profiles()
+        inventory, surroundings, keep = (
+            LazyInventory(),
+            describe_environment(),
+            places.keep_profiles(),
+        )
         observer = observe(surroundings)
         ended = lifecycle.resume(
             run_id, places.journals(), observer, surroundings, inventory, keep, simulate
@@ -133,7 +137,7 @@ def go_on(
 
 
 def fill(places: ResultPlaces, note: Callable[[str], None]) -> None:
-    """Put what is in the journals into the database, where there is one; problems are noted."""
+    """Put what is in the journals into the database, if there is one; problems are noted."""
     database = places.open_database()
     if database is not None:
         for problem in database.fill().problems:
@@ -142,7 +146,7 @@ def fill(places: ResultPlaces, note: Callable[[str], None]) -> None:
 
 @contextmanager
 def resumable(run_id: str, places: ResultPlaces) -> Iterator[None]:
-    """An error that ends a run half-way says how to go on with it."""
+    """Return an error that ends a run half-way says how to go on with it."""
     try:
         yield
     except StoreError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.errors import RUNTIMES_FAULT, CaseError
+from accelbench.core.errors import ENGINE_FAULT_ADVICE, CaseError
 from accelbench.core.vocabulary import Outcome, Status
 
 #: Reasons that other code looks for.
@@ -40,7 +40,7 @@ _TEMPLATES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encodin
 
 def _message(name: str) -> Message:
     entry: dict[str, str] = _TEMPLATES[name]
-    advice = entry.get("advice", "").replace("{fault}", RUNTIMES_FAULT)
+    advice = entry.get("advice", "").replace("{fault}", ENGINE_FAULT_ADVICE)
     return Message(entry["reason"], entry["text"], advice)
 
 

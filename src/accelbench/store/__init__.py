@@ -1,1 +1,1 @@
-"""Results of all runs: facts that are only added, the journal, DuckDB tables and views."""
+"""Results of all runs: append-only facts, the journal, DuckDB tables and views."""

@@ -1,9 +1,8 @@
-"""Fitting a result's body to the columns.
+"""Conversion of a result's body to a row with the registry's columns.
 
 A value of another type than its column's is never changed and never lost: the column stays empty,
-the value goes to "rest", and the row gets a warning.
-
-Samples of results, as milliseconds of a step.
+the value goes to "rest", and the row gets a warning. Samples are converted to milliseconds of a
+step.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS, Kind
-from accelbench.core.identity import canonical, plain
+from accelbench.core.identity import canonical_json, to_plain
 from accelbench.core.rows import Json, ResultRow
 
 if TYPE_CHECKING:
@@ -29,9 +28,9 @@ _NOT_COLUMNS = {"samples", "sampling"}
 
 @dataclass(frozen=True)
 class Samples:
-    """The raw samples of one phase, in nanoseconds.
+    """Raw samples of one phase, in nanoseconds.
 
-    `timing` records how they were timed, `steps` how many steps each covers; None if that is not
+    `timing` is their method of timing, and `steps` the number of steps of each; None if it is not
     known.
     """
 
@@ -47,25 +46,25 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A result as a row of plain JSON values: every column in order, None if absent."""
+class FittedResult:
+    """Result as a row of plain JSON values: every column in order, None if absent."""
 
     row: dict[str, Any]
     samples: tuple[Samples, ...]
-    rest: dict[str, Any]  # what fits no column and is no number
+    rest: dict[str, Any]  # values without a column that are not numbers
 
 
 class MisfitError(Exception):
-    """A value that is not of its column's type."""
+    """A value does not have its column's type."""
 
 
-def fit(body: Mapping[str, Any]) -> Fitted:
+def fit_result(body: Mapping[str, Any]) -> FittedResult:
     """Sort a result's body into columns, samples, plugin metrics and the rest.
 
     Unknown keys with numbers join the "extra" map. "sampling" is {phase: {"timing": …, "steps": [n,
     …]}}.
     """
-    body = readable(plain(body))
+    body = drop_surrogates(to_plain(body))
     row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
     rest: dict[str, Any] = {}
     notes: list[str] = []
@@ -77,7 +76,7 @@ def fit(body: Mapping[str, Any]) -> Fitted:
     given = {k: v for k, v in body.items() if v is not None and k not in _NOT_COLUMNS}
     for name in given.keys() & BY_NAME.keys():
         try:
-            row[name] = as_kind(BY_NAME[name].kind, given[name])
+            row[name] = convert_value(BY_NAME[name].kind, given[name])
         except MisfitError as misfit:
             set_aside(name, given[name], str(misfit))
     unknown = {k: v for k, v in given.items() if k not in BY_NAME}
@@ -88,28 +87,27 @@ def fit(body: Mapping[str, Any]) -> Fitted:
     samples = _samples(body, set_aside)
     if notes:
         row["warnings"] = [*(row["warnings"] or []), *sorted(notes)]
-    return Fitted(row, samples, rest)
+    return FittedResult(row, samples, rest)
 
 
-def miscounted(body: Mapping[str, Any], fitted: Fitted) -> str:
-    """Return why a result's samples are not those of its values; empty if they may be."""
-    # A result without samples of its steps is not judged. Lists with other values were set aside.
+def explain_miscount(body: Mapping[str, Any], fitted: FittedResult) -> str:
+    """Return why a result's samples do not match its values; empty if they may."""
+    # A result without samples of its steps is not judged. Lists with other values went to the rest.
     samples, count = body.get("samples"), fitted.row["sample_count"]
     if count is None or not isinstance(samples, Mapping) or samples.get("step") is None:
         return ""
     length = next((len(sample.ns) for sample in fitted.samples if sample.phase == "step"), 0)
-    return "" if length == count else f"it has {length:,} samples where it says {count:,}"
+    return "" if length == count else f"it has {length:,} samples, and {count:,} are recorded"
 
 
-def as_kind(kind: Kind, value: Any) -> Any:
-    """Return the value as its column holds it; raise MisfitError if it is something else."""
+def convert_value(kind: Kind, value: Any) -> Any:
+    """Return the value as its column stores it; raise MisfitError for another type."""
     return _KINDS[kind](value)
 
 
 def _brief(value: Any) -> str:
-    """Return one spelling of a value, whatever the order of its keys, and not a thousand samples
-    long."""
-    whole = json.dumps(value, sort_keys=True, default=str)  # NaN too: this is for people
+    """Return a short text for a value, the same for any order of its keys."""
+    whole = json.dumps(value, sort_keys=True, default=str)  # with NaN, because it is only displayed
     return whole if len(whole) <= _BRIEF else f"{whole[:_BRIEF]}…"
 
 
@@ -117,15 +115,15 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (dict, list)):
-        return canonical(_json(value))
+        return canonical_json(_json(value))
     raise MisfitError(f"{_brief(value)} is not text")
 
 
 def _json(value: Any) -> Any:
     try:
-        canonical(value)
+        canonical_json(value)
     except (ValueError, TypeError):
-        raise MisfitError(f"{_brief(value)} is nothing that JSON holds") from None
+        raise MisfitError(f"{_brief(value)} is not a JSON value") from None
     return value
 
 
@@ -160,7 +158,9 @@ def _time(value: Any) -> str:
 
 def _list(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [entry if isinstance(entry, str) else canonical(_json(entry)) for entry in value]
+        return [
+            entry if isinstance(entry, str) else canonical_json(_json(entry)) for entry in value
+        ]
     raise MisfitError(f"{_brief(value)} is not a list")
 
 
@@ -190,27 +190,27 @@ _KINDS: Mapping[Kind, Any] = {
 
 
 def spell_time(moment: datetime) -> str:
-    """Return the spelling of `facts.utc_now`; a moment without a zone is taken as UTC."""
+    """Return the spelling of `facts.utc_now`; a time without a zone is taken as UTC."""
     if moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     return f"{moment.isoformat(timespec='microseconds')}Z"
 
 
-def readable(value: Any) -> Any:
-    """Return a value without half surrogate pairs, which paths may bring and no store holds."""
+def drop_surrogates(value: Any) -> Any:
+    """Return a value without half surrogate pairs, which paths may contain and stores refuse."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
-        return {readable(k): readable(v) for k, v in value.items()}
+        return {drop_surrogates(k): drop_surrogates(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [readable(v) for v in value]
+        return [drop_surrogates(v) for v in value]
     return value
 
 
 def _is_number(value: Any) -> bool:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
-    # int too: one beyond 1.8e308 has no float; NaN fails every comparison.
+    # Also for int: a value beyond 1.8e308 has no float. NaN fails every comparison.
     return -1.7976931348623157e308 <= value <= 1.7976931348623157e308
 
 
@@ -245,14 +245,14 @@ def _whole_numbers(value: Any) -> list[int]:
 
 
 class SampledRow(ResultRow, total=False):
-    """A result with its samples by phase, if they were asked for."""
+    """Result with its samples by phase, if they were requested."""
 
     samples: dict[str, list[int]]
     sampling: dict[str, Json]
 
 
 def step_samples(database: Database, results: Sequence[str]) -> dict[str, list[float]]:
-    """Return the samples of each result that kept them, in the order in which they were taken."""
+    """Return the samples of each result that has them, in order of time."""
     if not results:
         return {}
     marks = ", ".join("?" * len(results))
@@ -264,13 +264,12 @@ def step_samples(database: Database, results: Sequence[str]) -> dict[str, list[f
     by_id: dict[str, list[float]] = {}
     for key, ns, steps in rows:
         samples = ns if isinstance(ns, list) else []
-        by_id[str(key)] = step_ms(samples, steps if isinstance(steps, list) else None)
+        by_id[str(key)] = to_step_ms(samples, steps if isinstance(steps, list) else None)
     return {key: by_id[key] for key in results if key in by_id}
 
 
-def step_ms(samples: Sequence[int], steps: Sequence[int] | None) -> list[float]:
-    """Return nanoseconds of samples as milliseconds of a step; `steps` is how many each sample
-    covers."""
+def to_step_ms(samples: Sequence[int], steps: Sequence[int] | None) -> list[float]:
+    """Return samples as milliseconds of a step; `steps` has the number of steps of each."""
     if not steps:
         return [ns / 1e6 for ns in samples]
     return [ns / number / 1e6 for ns, number in zip(samples, steps, strict=True)]

@@ -1,11 +1,10 @@
 """Results that contradict themselves, found in a table of any size or in rows of a file.
 
 Summaries are compared with samples that are joined to their results: `step_ns` has the samples of
-whole steps, `timing` and `per_sample` how they were taken, `phases` the samples of every phase.
+whole steps, `timing` and `per_sample` their method of timing, `phases` the samples of every phase.
 
-Marking of imported results whose rate exceeds the documented peak of their device.
-
-A marked result has the quality `unusable` and its calculation in `implausible_rate`.
+Imported results whose rate exceeds the documented peak of their device are marked: they get the
+quality `unusable` and their calculation in `implausible_rate`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accelbench.core.axes import AXES
 from accelbench.core.columns import BY_NAME
 from accelbench.core.device_facts import (
+    MAX_SHARE_OF_PEAK,
     MILLISECONDS,
-    MOST_OF_PEAK,
     OPERATIONS,
     PEAK,
     RATE,
@@ -26,33 +25,33 @@ from accelbench.core.device_facts import (
 from accelbench.core.plausible_values import describe_misfit
 from accelbench.core.vocabulary import Provenance, Quality, Timing
 from accelbench.store.consistency_rules import (
-    ALWAYS_GIVEN,
-    COLUMNS_OF_BOUNDS,
+    BOUND_COLUMNS,
     EXACT,
     OWN,
+    REQUIRED_COLUMNS,
     ROUNDED,
+    HasColumn,
     Rule,
-    There,
-    limits_of,
     operations_sql,
+    read_limits,
     row_rules,
     step_ms_sql,
 )
-from accelbench.store.duck import quoted
+from accelbench.store.duck import quote_sql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-#: Samples are whole nanoseconds: summaries of other programs are of longer numbers.
+#: Rounding of samples to whole nanoseconds; other programs summarise exact values.
 _NANOSECOND_MS = 1.001e-6
-#: The interval of a median spans at least so many √n ranks to each side: of independent samples it
-#: spans 0.98, and more of samples that repeat one another.
+#: The interval of a median spans at least this multiple of √n ranks to each side: 0.98 for
+#: independent samples, and more for correlated ones.
 _LEAST_RANKS = 0.75
 PERCENTILES = {"p90": 0.9, "p95": 0.95, "p99": 0.99}
-#: A block is accepted if its samples exceed the time that it took by at most 0.1 %, and a tick of
-#: the clock a sample, which is at most another 0.1 % of it.
-_CLOCKS_APART = 1.01
+#: A block is accepted if its samples exceed its duration by at most 0.1 %, plus a clock tick for
+#: each sample, which is at most another 0.1 %.
+_CLOCK_TOLERANCE = 1.01
 
 #: Phases of a step whose samples are kept as `phase:NAME`, with their median in `NAME_ms`.
 _PHASES = (
@@ -64,7 +63,7 @@ _PHASES = (
 NOT_BY_SAMPLES = "it is not what its samples give"
 _STEP = "step_ns"
 #: Samples of single steps: of blocks nothing is known of one step.
-_EACH = f"coalesce(timing, {quoted(Timing.EACH.value)}) = {quoted(Timing.EACH.value)}"
+_EACH = f"coalesce(timing, {quote_sql(Timing.EACH.value)}) = {quote_sql(Timing.EACH.value)}"
 
 
 def _ms(figure: str) -> str:
@@ -76,16 +75,15 @@ def _rank(rank: str) -> str:
 
 
 def _stamps(request: str) -> str:
-    """Return SQL for the median of a value of each request, from the stamps of its first token
-    on."""
+    """Return SQL for the median of a value of each request, from its token times."""
     begins = f"range(0, len({_TOKENS}), greatest(new_tokens, 1))"
     return f"list_median(list_transform({begins}, lambda i: {request})) / 1e6"
 
 
-#: The stamps of all requests, one after another.
+#: Token times of all requests, one after another.
 _TOKENS = "phases['tokens']"
-#: What samples give, by the name of a column that is joined to their result.
-VALUES = {
+#: SQL of the values that samples give, by the name of a column that is joined to their result.
+SAMPLE_VALUES = {
     "given_count": f"len({_STEP})",
     "given_total": f"list_sum({_STEP}) / 1e6",
     "given_mean": _ms("list_avg"),
@@ -98,7 +96,7 @@ VALUES = {
         f"given_{name}": f"list_aggregate({_STEP}, 'quantile_cont', {share}) / 1e6"
         for name, share in PERCENTILES.items()
     },
-    # Other programs take the sample below or above.
+    # Other programs use the sample below or above.
     **{
         f"given_{name}_least": _rank(f"floor((len({_STEP}) - 1) * {share})")
         for name, share in PERCENTILES.items()
@@ -125,33 +123,33 @@ VALUES = {
 class _Comparison:
     """Rules that compare columns of a table with the samples that are joined to it."""
 
-    def __init__(self, has: There) -> None:
+    def __init__(self, has: HasColumn) -> None:
         self.has = has
         self.own = f"({OWN})" if has("protocol_version") else "false"
         self.count = "sample_count" if has("sample_count") else "NULL"
         self.tolerance = f"CASE WHEN {self.own} THEN {EXACT} ELSE {ROUNDED} END"
 
     def holds(self, column: str, condition: str, value: str, when: str = "true") -> Iterator[Rule]:
-        """Yield that a condition holds of a column whose samples give a value."""
+        """Yield the rule that a condition holds for a column whose samples give a value."""
         if self.has(column):
             compared = f"({self.own} OR {self.count} IS NOT NULL) AND ({when})"
             holds = f"coalesce(NOT ({compared}) OR {condition}, true)"
             yield Rule(column, holds, NOT_BY_SAMPLES, value)
 
     def near(self, column: str, value: str, when: str = "true") -> Iterator[Rule]:
-        """Yield that a column is a value of its samples."""
+        """Yield the rule that a column equals a value of its samples."""
         slack = f"{self.tolerance} * abs({value}) + {_NANOSECOND_MS}"
         yield from self.holds(column, f"abs({column} - {value}) <= {slack}", value, when)
 
 
-def sample_rules(has: There) -> Iterator[Rule]:
-    """Yield the rules of a row next to its samples."""
-    yield from _counts(_Comparison(has))
-    yield from _steps(_Comparison(has))
-    yield from _phases(_Comparison(has))
+def sample_rules(has: HasColumn) -> Iterator[Rule]:
+    """Yield the rules for a row together with its samples."""
+    yield from _count_rules(_Comparison(has))
+    yield from _step_rules(_Comparison(has))
+    yield from _phase_rules(_Comparison(has))
 
 
-def _counts(compare: _Comparison) -> Iterator[Rule]:
+def _count_rules(compare: _Comparison) -> Iterator[Rule]:
     yield Rule("samples", f"coalesce(list_min({_STEP}) >= 0, true)", "a sample is below 0")
     if compare.has("latency_mean_ms"):
         empty = "given_count = 0 AND latency_mean_ms IS NOT NULL"
@@ -159,16 +157,16 @@ def _counts(compare: _Comparison) -> Iterator[Rule]:
     same = f"coalesce(given_count = {compare.count}, NOT {compare.own})"
     holds = f"coalesce(given_count IS NULL OR {same}, true)"
     yield Rule("sample_count", holds, NOT_BY_SAMPLES, "given_count")
-    fits = f"sampling_ms * {_CLOCKS_APART} >= given_total"
+    fits = f"sampling_ms * {_CLOCK_TOLERANCE} >= given_total"
     yield from compare.holds("sampling_ms", fits, "given_total", compare.own)
 
 
-def _steps(compare: _Comparison) -> Iterator[Rule]:
+def _step_rules(compare: _Comparison) -> Iterator[Rule]:
     yield from compare.near("latency_mean_ms", "given_mean")
     for name in ("min", "max", "p50"):
         yield from compare.near(f"latency_{name}_ms", f"given_{name}", _EACH)
     for name in PERCENTILES:
-        yield from _percentile(compare, name)
+        yield from _percentile_rules(compare, name)
     ends = ["latency_ci_low_ms", "latency_ci_high_ms"]
     ends += [f"latency_{name}_{end}_ms" for name in PERCENTILES for end in ("low", "high")]
     for column in ends:
@@ -181,14 +179,14 @@ def _steps(compare: _Comparison) -> Iterator[Rule]:
     high = f"latency_ci_high_ms >= given_ci_high_least * (1 - {EXACT}) - {_NANOSECOND_MS}"
     yield from compare.holds("latency_ci_low_ms", low, "given_ci_low_most", ours)
     yield from compare.holds("latency_ci_high_ms", high, "given_ci_high_least", ours)
-    # Other programs divide by n, where ours divides by n - 1.
+    # Other programs divide by n, and ours divides by n - 1.
     slack = f"({compare.tolerance} * latency_std_ms + {_NANOSECOND_MS})"
     between = f"latency_std_ms BETWEEN given_std_least - {slack} AND given_std + {slack}"
     yield from compare.holds("latency_std_ms", between, "given_std", _EACH)
 
 
-def _percentile(compare: _Comparison, name: str) -> Iterator[Rule]:
-    """Yield that a percentile is the interpolated one, or in other programs near its rank."""
+def _percentile_rules(compare: _Comparison, name: str) -> Iterator[Rule]:
+    """Yield the rules of a percentile: interpolated, or for other programs near its rank."""
     column, value = f"latency_{name}_ms", f"given_{name}"
     slack = f"({ROUNDED} * {column} + {_NANOSECOND_MS})"
     exact = f"abs({column} - {value}) <= {EXACT} * {value} + {_NANOSECOND_MS}"
@@ -197,8 +195,8 @@ def _percentile(compare: _Comparison, name: str) -> Iterator[Rule]:
     yield from compare.holds(column, close, value, _EACH)
 
 
-def _phases(compare: _Comparison) -> Iterator[Rule]:
-    """Yield rules of phases, of a device's own timers, and of the stamps of tokens."""
+def _phase_rules(compare: _Comparison) -> Iterator[Rule]:
+    """Yield the rules of phases, of a device's own timers, and of token times."""
     for phase in _PHASES:
         yield from compare.near(f"{phase}_ms", f"given_{phase}")
     yield from compare.near("device_time_ms", "given_device")
@@ -208,7 +206,7 @@ def _phases(compare: _Comparison) -> Iterator[Rule]:
 
 
 class Contradiction(NamedTuple):
-    """A value that does not follow from the rest of its result."""
+    """Value that does not follow from the rest of its result."""
 
     result_id: str | None
     run_id: str | None
@@ -221,8 +219,8 @@ class Contradiction(NamedTuple):
         return f"{self.column}: {self.why}"
 
 
-#: Columns that the rules read, for whoever makes a table of them.
-COLUMNS_READ = tuple(dict.fromkeys((
+#: Columns that the rules read.
+RULE_COLUMNS = tuple(dict.fromkeys((
     *("result_id", "run_id", "case_id", "series_key", "launch", "arm", "model", "family"),
     *("parameters", "hardware", "runtime", "device", "device_name", "device_fingerprint"),
     *("precision", "batch_size", *(axis.column for axis in AXES), "mode", "scenario", "threads"),
@@ -235,14 +233,14 @@ COLUMNS_READ = tuple(dict.fromkeys((
     *("prefill_ms", "decode_ms", "embed_ms", "retrieve_ms", "generate_ms", "forward_ms"),
     *("loss_ms", "backward_ms", "optimizer_ms", "loss_first", "loss_last", "loss_per_step"),
     *("flops", "extra", "conditions", "protocol_version", "nulls"),
-    *ALWAYS_GIVEN, *COLUMNS_OF_BOUNDS,
+    *REQUIRED_COLUMNS, *BOUND_COLUMNS,
 )))  # fmt: skip
-#: Those of them that limits of devices, and bounds of side values, are about.
-COLUMNS_OF_LIMITS = tuple(dict.fromkeys((
+#: The ones that limits of devices and bounds of other values read.
+LIMIT_COLUMNS = tuple(dict.fromkeys((
     *("result_id", "run_id", "model", "family", "parameters", "device_name", "precision"),
     *("batch_size", "sequence_length", "image_size", "world_size", "latency_mean_ms"),
     *("latency_p50_ms", "latency_min_ms", "throughput", "throughput_unit", "flops", "extra"),
-    *COLUMNS_OF_BOUNDS,
+    *BOUND_COLUMNS,
 )))  # fmt: skip
 _BOTH = """(
     SELECT r.*, s.* EXCLUDE (result_id), {values} FROM {results} r JOIN (
@@ -263,17 +261,17 @@ def find_contradictions(
     names: Sequence[str],
     rules: Sequence[Rule] | None = None,
 ) -> list[Contradiction]:
-    """Return contradictions, at most one a result.
+    """Return contradictions, at most one per result.
 
     `results` and `samples` are tables or queries in brackets; `samples` may be empty. `rules` are
-    of rows without samples; `row_rules` by default.
+    rules for rows without samples, by default `row_rules`.
     """
     has = set(names).__contains__
     if rules is None:
-        rules = list(row_rules(has, limits_of(con, results) if has("device_name") else {}))
+        rules = list(row_rules(has, read_limits(con, results) if has("device_name") else {}))
     found = _select(con, results, rules, has)
     if samples:
-        values = ", ".join(f"{sql} AS {name}" for name, sql in VALUES.items())
+        values = ", ".join(f"{sql} AS {name}" for name, sql in SAMPLE_VALUES.items())
         both = _BOTH.format(results=results, samples=samples, values=values)
         found += _select(con, both, list(sample_rules(has)), has)
     once: dict[str | None, Contradiction] = {}
@@ -283,13 +281,13 @@ def find_contradictions(
 
 
 def _select(
-    con: DuckDBPyConnection, source: str, rules: Sequence[Rule], has: There
+    con: DuckDBPyConnection, source: str, rules: Sequence[Rule], has: HasColumn
 ) -> list[Contradiction]:
     if not rules:
         return []
     named = ", ".join(name if has(name) else "NULL" for name in ("result_id", "run_id", "model"))
     whole = " AND ".join(f"({r.condition})" for r in rules)
-    # Nearly always nothing is wrong: to plan the rest would take twice as long again.
+    # Nearly always nothing is wrong, and planning the rest would triple the time.
     wrong = f"SELECT count(*) FROM {source} WHERE NOT ({whole})"  # noqa: S608 — our conditions
     if con.execute(wrong).fetchall() == [(0,)]:
         return []
@@ -304,7 +302,7 @@ def _select(
     return [_contradiction(ids, rules[n], value, other) for *ids, n, value, other in rows]
 
 
-def _value(rule: Rule, has: There) -> str:
+def _value(rule: Rule, has: HasColumn) -> str:
     return f'"{rule.column}"::VARCHAR' if has(rule.column) else "NULL"
 
 
@@ -312,12 +310,14 @@ def _contradiction(
     ids: Sequence[str | None], rule: Rule, value: str | None, other: str | None
 ) -> Contradiction:
     result_id, run_id, model = ids
-    why = describe_misfit(rule.why, typed(rule.column, value), typed(rule.column, other))
+    why = describe_misfit(
+        rule.why, parse_value(rule.column, value), parse_value(rule.column, other)
+    )
     return Contradiction(result_id, run_id, model, rule.column, why)
 
 
-def typed(column: str, text: str | None) -> object:
-    """Return a value of a column that DuckDB wrote as text; None if it is no single value."""
+def parse_value(column: str, text: str | None) -> object:
+    """Return a value of a column from DuckDB's text; None if it is not a single value."""
     kind = BY_NAME[column].kind if column in BY_NAME else "float"
     if text is None or kind in ("json", "list", "floats", "map"):
         return None
@@ -330,13 +330,13 @@ def typed(column: str, text: str | None) -> object:
     return int(number) if kind == "int" and number.is_integer() else number
 
 
-#: The column with the calculation.
+#: Column with the calculation.
 IMPLAUSIBLE = "implausible_rate"
-#: Imported results with a time, each with the documented peak of its devices.
-_WHO = ("device_name", "hardware", "precision", "world_size")
+#: Columns that identify the devices and the precision of a documented peak.
+_PEAK_COLUMNS = ("device_name", "hardware", "precision", "world_size")
 _IMPORTED = f"provenance = '{Provenance.IMPORTED.value}' AND status = 'ok'"
 _KINDS = f"""
-SELECT DISTINCT {", ".join(_WHO)} FROM fact_result
+SELECT DISTINCT {", ".join(_PEAK_COLUMNS)} FROM fact_result
 WHERE {_IMPORTED} AND implausible_rate IS NULL AND device_name IS NOT NULL
 """  # noqa: S608 — our columns
 _MARK = """
@@ -374,13 +374,13 @@ def mark_implausible(con: DuckDBPyConnection) -> None:
         "work": operations_sql(lambda _: True),
         "step": step_ms_sql(lambda _: True),
         "imported": _IMPORTED,
-        "most": MOST_OF_PEAK,
+        "most": MAX_SHARE_OF_PEAK,
     }
     con.execute(_MARK.format(**words), list(map(list, zip(*known, strict=True))))
 
 
-def implausible_results(con: DuckDBPyConnection) -> list[dict[str, object]]:
-    """Return every marked result with its calculation, the one furthest above its peak first."""
+def find_implausible(con: DuckDBPyConnection) -> list[dict[str, object]]:
+    """Return every marked result with its calculation, the largest excess first."""
     names = (
         *("result_id", "model", "device_name", "hardware", "runtime", "precision", "batch_size"),
         IMPLAUSIBLE,

@@ -1,4 +1,4 @@
-"""A database with its journals: the interface of the store."""
+"""Database with its journals: the interface of the store."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from accelbench.store.duck import (
     RETRY_SECONDS,
     connect,
     create,
+    create_temporary,
     ensure,
+    exclusive_guard,
     exists,
-    file_errors,
+    file_error_types,
+    flush_to_file,
     identity,
-    make_beside,
-    settle,
-    whole_guard,
 )
-from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
-from accelbench.store.journal import FilledRows, being_written, journal_dir_for, journals_in
+from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explain_os_errors, link_or_copy
+from accelbench.store.journal import FilledRows, is_being_written, journal_dir_for, list_journals
 from accelbench.store.schema import SCHEMA_VERSION, VIEWS
 
 if TYPE_CHECKING:
@@ -41,28 +41,29 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = "ACCELBENCH_DB"
 DEFAULT_NAME = "accelbench.duckdb"
-#: Results that are made rows of at once.
+#: Results that are converted at once.
 _ROWS = 5000
-#: What DuckDB may hold while it writes a file of columns: ten million results took 4 GiB without.
+#: Memory limit of DuckDB while it writes a columnar file: without it, ten million results took 4
+#: GiB.
 _MEMORY = "1600MiB"
 
 
 def default_path(option: Path | None = None) -> Path:
     """Return the path of the option, ACCELBENCH_DB, or ./accelbench.duckdb."""
-    # Absolute, links followed: one file has one guard and one folder of journals.
+    # Absolute and without links: one file has one guard and one folder of journals.
     return Path(option or os.environ.get(ENVIRONMENT) or DEFAULT_NAME).expanduser().resolve()
 
 
 @dataclass(frozen=True)
 class Database:
-    """One database file and the journals beside it."""
+    """Database file and its journals."""
 
     path: Path
     files: Files = field(default=REAL_FILES, repr=False, compare=False)
     retry_seconds: float = RETRY_SECONDS
-    #: The path as it was typed, for papers that go to others.
-    typed: str = field(default="", repr=False, compare=False)
-    #: The connection of `asking`, while it lasts, of each thread: one answers once at a time.
+    #: The path as it was typed, for documents that others read.
+    typed_path: str = field(default="", repr=False, compare=False)
+    #: The open connection of `keep_open` for each thread; a connection answers one query at a time.
     _open: dict[int, DuckDBPyConnection] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -72,24 +73,24 @@ class Database:
         return str(self.path)
 
     @property
-    def begun(self) -> bool:
+    def is_created(self) -> bool:
         return exists(self.path)
 
     @property
-    def there(self) -> bool:
-        """Whether anything of it exists: results may be only in journals."""
-        return self.begun or self.journals.is_dir()
+    def exists(self) -> bool:
+        """Whether any part of it exists; results may be only in journals."""
+        return self.is_created or self.journals.is_dir()
 
     @property
     def journals(self) -> Path:
         return journal_dir_for(self.path)
 
     def ensure(self) -> None:
-        """Make the database if it is absent; refuse one that is not ours."""
+        """Create the database if it is absent; refuse one of another program."""
         ensure(self.path, self.files)
 
     def init(self, *, overwrite: bool = False) -> Path | None:
-        """Make the database, or keep an existing one; return the backup if it was overwritten."""
+        """Create the database, or keep an existing one; return the backup if it was overwritten."""
         if not exists(self.path):
             create(self.path, self.files)
             return None
@@ -99,7 +100,7 @@ class Database:
         return None
 
     def fill(self) -> FilledRows:
-        if not journals_in(self.journals):
+        if not list_journals(self.journals):
             return FilledRows()
         from accelbench.store.ingest import ingest
 
@@ -112,16 +113,15 @@ class Database:
         *,
         sealed: bool = False,
     ) -> tuple[list[str], list[tuple[object, ...]]]:
-        """Run SQL that reads this database; return column names and rows. SQL from people is
-        sealed."""
+        """Return column names and rows of a query. SQL from users is sealed."""
         if not sealed and (con := self._open.get(get_ident())) is not None:
-            return _answered(con, sql, params)
+            return _execute(con, sql, params)
         with connect(self.path, retry_seconds=self.retry_seconds, sealed=sealed) as con:
-            return _answered(con, sql, params)
+            return _execute(con, sql, params)
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Open once for all queries within (16 ms each time); nobody can write meanwhile."""
+    def keep_open(self) -> Iterator[None]:
+        """Keep one connection open for all queries within (16 ms each); it blocks writers."""
         if (thread := get_ident()) in self._open:
             yield
             return
@@ -137,21 +137,21 @@ class Database:
     ) -> list[SampledRow]:
         """Return rows of benchmark_results as plain JSON values, every column in order.
 
-        `where` is a condition in SQL with ? for each parameter. With samples each row also has
+        `where` is an SQL condition with ? for each parameter. With samples each row also has
         "samples", {phase: [ns, …]}, and "sampling".
         """
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
-            rows = list(chain.from_iterable(_batches(con, where, params)))
+            rows = list(chain.from_iterable(_read_batches(con, where, params)))
             if samples:
                 _add_samples(con, rows)
         return rows
 
-    def each_result(
+    def iterate_results(
         self, where: str = "", params: Sequence[object] = (), *, samples: bool = False
     ) -> Iterator[SampledRow]:
-        """Yield the same rows, with a few thousand of them in memory at once."""
-        with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
-            for rows in _batches(con, where, params):
+        """Yield the rows of `results`, with a few thousand of them in memory at once."""
+        with connect(self.path, retry_seconds=self.retry_seconds, separate=True) as con:
+            for rows in _read_batches(con, where, params):
                 if samples:
                     _add_samples(con.cursor(), rows)
                 yield from rows
@@ -168,26 +168,26 @@ class Database:
     ) -> int:
         """Write results into a new file and return how many there were.
 
-        `copy` is a function of `store.insert`; `runs` a further column with its values by run.
+        `copy` is a function of `store.insert`. `runs` is a further column with its values by run.
         """
         from accelbench.store.insert import results_query
 
-        with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
+        with connect(self.path, retry_seconds=self.retry_seconds, separate=True) as con:
             con.execute(f"SET memory_limit = '{_MEMORY}'")
             return copy(con, results_query(con, where, params, samples=samples, runs=runs), path)
 
     def status(self) -> dict[str, object]:
-        from accelbench.store.ingest import contents, read_states, unfilled
+        from accelbench.store.ingest import pending_journals, read_states, summarise_contents
 
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             report = {
                 "database": str(self.path),
                 "schema_version": SCHEMA_VERSION,
                 "size_bytes": self.path.stat().st_size,
-                **contents(con),
+                **summarise_contents(con),
             }
             states = read_states(con)
-        waiting = unfilled(self.path, self.journals)
+        waiting = pending_journals(self.path, self.journals)
         corrupt = {name: list(state.corrupt) for name, state in states.items() if state.corrupt}
         report["journals"] = {
             "folder": str(self.journals),
@@ -198,20 +198,22 @@ class Database:
         return report
 
     def merge(self, other: Path) -> FilledRows:
-        """Bring in everything another database and its journals hold; idempotent."""
+        """Bring in everything that another database and its journals contain; idempotent."""
         from accelbench.store.ingest import ingest
-        from accelbench.store.merge_validation import compared, merge
+        from accelbench.store.merge_validation import explain_conflicts, merge
 
         if exists(self.path) and exists(other) and identity(self.path) == identity(other):
             raise UsageError(f"{other} is the database itself.", "Name another one to merge.")
         other = other.resolve()
         with connect(other, retry_seconds=self.retry_seconds):
-            pass  # everything that speaks against it is said before ours is made or changed
+            pass  # all errors of the other one are raised before ours is created or changed
         self.ensure()
         merged = merge(self.path, other, self.retry_seconds)
         journals = journal_dir_for(other)
-        with compared(self.path, journals):
-            return merged + ingest(self.path, journals, files=self.files, note=False, held=True)
+        with explain_conflicts(self.path, journals):
+            return merged + ingest(
+                self.path, journals, files=self.files, record_position=False, is_foreign=True
+            )
 
     def bring_in(
         self,
@@ -220,24 +222,27 @@ class Database:
         bodies: Iterable[Json] = (),
         queries: Iterable[str] = (),
     ) -> FilledRows:
-        """Bring in results that were measured elsewhere; a second time changes nothing."""
+        """Bring in results that were measured elsewhere; a repetition changes nothing."""
         from accelbench.store.ingest import bring_in
 
         self.ensure()
         return bring_in(self.path, run_id, facts, bodies, queries, self.retry_seconds)
 
     def _overwrite(self) -> Path:
-        """Start anew; keep the old database and its journals under a dated name."""
-        # In this order every fact can be reached at any moment: everything is filled in, the old
-        # file gets its second name, its journals move to that name, the new file takes the first.
+        """Create a new database; keep the old one and its journals under a dated name."""
+        # This order keeps every fact reachable at any moment: everything is filled in, the old file
+        # gets its second name, its journals move to that name, the new file takes the first.
         self.ensure()
         self._refuse_while_written()
         self.fill()
-        with explained("Overwriting the database", self.path, DB_OPTION), whole_guard(self.path):
-            settle(self.path)
-            made = make_beside(self.path, self.files)
+        with (
+            explain_os_errors("Overwriting the database", self.path, DB_OPTION),
+            exclusive_guard(self.path),
+        ):
+            flush_to_file(self.path)
+            made = create_temporary(self.path, self.files)
             backup = _free_backup(self.path)
-            second_name(self.files, self.path, backup)
+            link_or_copy(self.files, self.path, backup)
             if self.journals.is_dir():
                 self.files.rename(self.journals, journal_dir_for(backup))
                 self.files.sync_folder(self.path.parent)
@@ -246,8 +251,8 @@ class Database:
         return backup
 
     def _refuse_while_written(self) -> None:
-        with explained("Looking for running measurements", self.journals, DB_OPTION):
-            live = [p.stem for p in journals_in(self.journals) if being_written(p)]
+        with explain_os_errors("Looking for running measurements", self.journals, DB_OPTION):
+            live = [p.stem for p in list_journals(self.journals) if is_being_written(p)]
         if live:
             raise StoreError(
                 f"Run {live[0]} is being measured into {self.path}.",
@@ -255,7 +260,7 @@ class Database:
             )
 
 
-def _answered(
+def _execute(
     con: DuckDBPyConnection, sql: str, params: Sequence[object] | Mapping[str, object]
 ) -> tuple[list[str], list[tuple[object, ...]]]:
     import duckdb
@@ -263,10 +268,10 @@ def _answered(
     try:
         values = params if isinstance(params, Mapping) else list(params)
         done = con.execute(sql, values or None)
-        if done is None or not done.description:  # nothing was asked
+        if done is None or not done.description:  # an empty query
             return [], []
         return [str(about[0]) for about in done.description], done.fetchall()
-    except file_errors():
+    except file_error_types():
         raise
     except duckdb.Error as error:
         raise _explain_sql(error) from error
@@ -297,7 +302,7 @@ def _explain_sql(error: Exception) -> UsageError:
     return UsageError(f"{text.splitlines()[0]}.".replace("..", "."), advice)
 
 
-def _batches(
+def _read_batches(
     con: DuckDBPyConnection, where: str = "", params: Sequence[object] = ()
 ) -> Iterator[list[SampledRow]]:
     from accelbench.store.body_to_row import spell_time
@@ -313,15 +318,15 @@ def _batches(
     while rows := cursor.fetchmany(_ROWS):
         records = (
             {
-                name: _plain(name, value, spell_time)
+                name: _to_json_value(name, value, spell_time)
                 for name, value in zip(names, values, strict=True)
             }
             for values in rows
         )
-        yield [cast("SampledRow", row) for row in records]  # of each column what the registry says
+        yield [cast("SampledRow", row) for row in records]  # with the registry's types
 
 
-def _plain(name: str, value: object, spell_time: Callable[[datetime], str]) -> object:
+def _to_json_value(name: str, value: object, spell_time: Callable[[datetime], str]) -> object:
     kind = BY_NAME[name].kind
     if kind == "json" and isinstance(value, str):
         return json.loads(value)

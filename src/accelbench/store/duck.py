@@ -1,16 +1,16 @@
 """Connections to a database file: short, retried, and only to databases of accelbench.
 
-DuckDB lets one process write, or several read. So connections last milliseconds, and whoever meets
-a held file tries again with jitter. Every connection takes the guard `<database>.lock` shared while
-it opens; whoever replaces the file takes it whole. Otherwise a writer that had just opened the old
-file would write into a file without a name.
+DuckDB lets one process write, or several read. So connections last milliseconds, and a process that
+finds a locked file retries with jitter. Every connection holds the guard `<database>.lock` shared
+while it opens, and the process that replaces the file holds it exclusively. Otherwise a writer that
+had just opened the old file would write into a file without a name.
 
-Starting a DuckDB takes 25 ms of a core; attaching a file to a running one 2 ms, and a command opens
-its database up to eight times. So small files are attached to one DuckDB per process; a large file
-has its own, with its own threads. A file is open in one way at a time: the system's lock does not
-work within a process, and two openings in different ways would write over each other.
+Starting a DuckDB takes 25 ms of a core, attaching a file to a running one takes 2 ms, and a command
+opens its database up to eight times. So small files are attached to one DuckDB per process; a large
+file has its own, with its own threads. A file is open in one mode at a time: the system's lock does
+not work within a process, and two openings in different modes would overwrite each other.
 
-Creation of a database: under another name beside it, synced, then renamed in one step.
+A database is created under a temporary name next to it, synced, and renamed in one step.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from accelbench.store.files import (
     DB_OPTION,
     REAL_FILES,
     Files,
-    ReadOnlyPlaceError,
-    explained,
-    place,
+    NotWritableError,
+    explain_os_errors,
+    move_to_free_name,
     try_lock,
 )
 from accelbench.store.schema import APPLICATION, SCHEMA_VERSION
@@ -46,33 +46,32 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-#: A DuckDB of its own starts this many threads at once; a store needs few, and a benchmark may be
-#: running.
+#: Threads of a separate DuckDB: a store needs few, and a benchmark may be running.
 _THREADS = 2
-#: A file of no more bytes is attached: a single thread, which the DuckDB that stays has, reads all
-#: of it in milliseconds.
+#: Largest file that is attached, in bytes: the single thread of the permanent DuckDB reads it in
+#: milliseconds.
 SMALL = 32 * 2**20
 _SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
 _MODES = {"read": "READ_ONLY", "write": "READ_WRITE"}
 _log = logging.getLogger(__name__)
 
 
-class HeldError(Exception):
-    """The file is held by another process or in another way."""
+class LockedError(Exception):
+    """Another process, or another mode, has the file open."""
 
 
 @dataclass
 class _Use:
-    """An open file: how, in which DuckDB, under which name, and by how many connections."""
+    """Open file: its mode, DuckDB, name and number of connections."""
 
-    how: str
+    mode: str
     engine: DuckDBPyConnection | None
     name: str
     connections: int = 0
 
 
 class OpenFiles:
-    """The database files that this process has open."""
+    """Database files that this process has open."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -80,19 +79,19 @@ class OpenFiles:
         self._engine: DuckDBPyConnection | None = None
         self._numbers = itertools.count()
 
-    def open(self, path: Path, how: str) -> tuple[DuckDBPyConnection, Callable[[], None]]:
-        """Return a connection and a function that closes it; raise HeldError or duckdb.Error.
+    def open(self, path: Path, mode: str) -> tuple[DuckDBPyConnection, Callable[[], None]]:
+        """Return a connection and a function that closes it; raise LockedError or duckdb.Error.
 
-        `how` is "read" or "write" for a small file that may be attached; "read apart" or "write
-        apart" for settings, further databases and cursors; "sealed" for SQL from people; "alone"
-        for a file that has no other connection.
+        `mode` is "read" or "write" for a small file that may be attached; "read apart" or "write
+        apart" for settings, further databases and cursors; "sealed" for SQL from users; "alone" for
+        a file that has no other connection.
         """
         with self._lock:
             key = _identity(path)
             use = self._uses.get(key) if key else None
-            if use is not None and (use.how != how or how == "alone"):
-                raise HeldError(f"this process has it open: {use.how}")
-            use = use or self._begun(path, how)
+            if use is not None and (use.mode != mode or mode == "alone"):
+                raise LockedError(f"this process has it open: {use.mode}")
+            use = use or self._attach(path, mode)
             try:
                 connection = self._connection(path, use)
             except BaseException:
@@ -103,15 +102,15 @@ class OpenFiles:
                 self._uses[key] = use
             return connection, lambda: self._close(key, use, connection)
 
-    def _begun(self, path: Path, how: str) -> _Use:
-        if how not in _MODES or path.stat().st_size > SMALL:
-            return _Use(how, None, "")
-        engine, name = self._started(), f"file_{next(self._numbers)}"
+    def _attach(self, path: Path, mode: str) -> _Use:
+        if mode not in _MODES or path.stat().st_size > SMALL:
+            return _Use(mode, None, "")
+        engine, name = self._get_engine(), f"file_{next(self._numbers)}"
         quoted = str(path).replace("'", "''")
-        engine.execute(f"ATTACH '{quoted}' AS {name} (TYPE duckdb, {_MODES[how]})")
-        return _Use(how, engine, name)
+        engine.execute(f"ATTACH '{quoted}' AS {name} (TYPE duckdb, {_MODES[mode]})")
+        return _Use(mode, engine, name)
 
-    def _started(self) -> DuckDBPyConnection:
+    def _get_engine(self) -> DuckDBPyConnection:
         import duckdb
 
         if self._engine is None:
@@ -125,8 +124,8 @@ class OpenFiles:
             connection = use.engine.cursor()
             connection.execute(f"USE {use.name}")
             return connection
-        config: dict[str, Any] = {"threads": _THREADS, **(_SEALED if use.how == "sealed" else {})}
-        reads = use.how in {"read", "read apart", "sealed"}
+        config: dict[str, Any] = {"threads": _THREADS, **(_SEALED if use.mode == "sealed" else {})}
+        reads = use.mode in {"read", "read apart", "sealed"}
         return duckdb.connect(str(path), read_only=reads, config=config)
 
     def _close(
@@ -141,21 +140,21 @@ class OpenFiles:
             self._end(use)
 
     def _end(self, use: _Use) -> None:
-        """Close a file that has no connection any more."""
+        """Close a file that has no connections left."""
         import duckdb
 
         if use.engine is None or use.connections:
             return
         try:
             use.engine.execute(f"DETACH {use.name}")
-        except duckdb.Error as error:  # as after a fatal error, after which it answers no more
+        except duckdb.Error as error:  # such as a fatal error, which ends the DuckDB
             _log.debug("another DuckDB is started, as this one keeps a file: %s", error)
             self._engine = None
             use.engine.close()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the identity of a file whatever its name; None if there is none."""
+    """Return the identity of a file under any name; None if there is none."""
     try:
         stat = os.stat(path)  # noqa: PTH116 - follows links, as wanted
     except FileNotFoundError:
@@ -167,25 +166,29 @@ _open_files = OpenFiles()
 _inherited: list[OpenFiles] = []
 
 
-def open_file(path: Path, how: str) -> tuple[DuckDBPyConnection, Callable[[], None]]:
+def open_file(path: Path, mode: str) -> tuple[DuckDBPyConnection, Callable[[], None]]:
     """Return a connection to a file and a function that closes it, as `OpenFiles.open` does."""
-    return _open_files.open(path, how)
+    return _open_files.open(path, mode)
 
 
-def _begin_anew() -> None:
-    """Leave inherited connections to the parent of a fork: never use them, never close them."""
+def _forget_inherited() -> None:
+    """Leave inherited connections to the parent of a fork: never use or close them."""
     global _open_files
     _inherited.append(_open_files)
     _open_files = OpenFiles()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_forget_inherited)
 
 
 RETRY_SECONDS = 20.0
-_HELD = ("Could not set lock on file", "different configuration", "being used by another process")
-#: What is said of a disk without room, or of a file that may not become larger.
+_LOCKED_TEXTS = (
+    "Could not set lock on file",
+    "different configuration",
+    "being used by another process",
+)
+#: Error texts for a full disk, or a file at its size limit.
 NO_ROOM = ("No space left", "File too large")
 _UNWRITABLE = ("Read-only file system", "Permission denied", "Operation not permitted")
 T = TypeVar("T")
@@ -195,9 +198,9 @@ class TornError(Exception):
     """The file ends too early: another process is writing it, or it is damaged."""
 
 
-#: A reader was seen to open a file between a writer's header and its blocks, once in 37 minutes of
-#: tests on a loaded machine. A file that is cut short still is after so many looks.
-_TORN_LOOKS = 5
+#: Attempts to read a truncated file. A reader opened a file between a writer's header and its
+#: blocks once in 37 minutes of tests on a loaded machine; a damaged file stays truncated.
+_TORN_ATTEMPTS = 5
 _TORN = "from location"
 
 
@@ -208,44 +211,43 @@ def connect(
     write: bool = False,
     retry_seconds: float = RETRY_SECONDS,
     sealed: bool = False,
-    apart: bool = False,
+    separate: bool = False,
 ) -> Iterator[DuckDBPyConnection]:
-    """Connect to a database of accelbench for milliseconds; raise StoreError if that is not
-    possible.
+    """Connect to a database of accelbench for milliseconds; raise StoreError if that fails.
 
-    `sealed` is for SQL from people, which can then read and write no other file. `apart` uses a
-    separate DuckDB, for settings, further databases and cursors.
+    `sealed` is for SQL from users, which then cannot access other files. `separate` uses a separate
+    DuckDB, for settings, further databases and cursors.
     """
     _refuse_impossible(path)
     if write:
-        with _opened(path, "read", retry_seconds) as con:
+        with _open_retrying(path, "read", retry_seconds) as con:
             refuse_foreign(con, path)
     how = "write" if write else "sealed" if sealed else "read"
-    with _opened(path, f"{how} apart" if apart else how, retry_seconds) as con:
+    with _open_retrying(path, f"{how} apart" if separate else how, retry_seconds) as con:
         refuse_foreign(con, path)
         try:
             yield con
-        except file_errors() as error:
+        except file_error_types() as error:
             raise explain_duck(error, path) from error
 
 
 def column_list(names: Iterable[str], form: str = '"{0}"') -> str:
-    """Return columns in SQL, each in a form, with commas between."""
+    """Return columns in SQL, each in a form, separated by commas."""
     return ", ".join(form.format(name) for name in names)
 
 
-def quoted(word: str) -> str:
-    """Return a text in SQL for places without parameters."""
+def quote_sql(word: str) -> str:
+    """Return a text as an SQL literal."""
     doubled = word.replace("'", "''")
     return f"'{doubled}'"
 
 
-def quoted_path(path: Path) -> str:
-    """Return a file's name in SQL that takes patterns: `[ab].parquet` is one file, not two."""
-    return quoted("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
+def quote_path(path: Path) -> str:
+    """Return a file's name in SQL that accepts patterns: `[ab].parquet` is one file, not two."""
+    return quote_sql("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
 
 
-def file_errors() -> tuple[type[Exception], ...]:
+def file_error_types() -> tuple[type[Exception], ...]:
     """Return DuckDB's errors about the file, not the statement."""
     # A full disk shows as a TransactionException: "Failed to commit: Could not write file".
     import duckdb
@@ -260,16 +262,16 @@ def file_errors() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def _opened(path: Path, how: str, retry_seconds: float) -> Iterator[DuckDBPyConnection]:
-    con, close = retrying(lambda: open_once(path, how), path, retry_seconds)
+def _open_retrying(path: Path, mode: str, retry_seconds: float) -> Iterator[DuckDBPyConnection]:
+    con, close = retry_locked(lambda: open_once(path, mode), path, retry_seconds)
     try:
         yield con
     finally:
         close()
 
 
-def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
-    """Repeat an attempt that meets a held file, with growing, jittered pauses."""
+def retry_locked(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
+    """Repeat an attempt while the file is locked, with growing, jittered pauses."""
     deadline = time.monotonic() + retry_seconds
     pause, torn = 0.005, 0
     while True:
@@ -277,9 +279,9 @@ def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
             return attempt()
         except TornError as error:
             torn += 1
-            if torn >= _TORN_LOOKS or time.monotonic() >= deadline:
+            if torn >= _TORN_ATTEMPTS or time.monotonic() >= deadline:
                 raise explain_duck(error, path) from error
-        except HeldError as held:
+        except LockedError as held:
             if time.monotonic() >= deadline:
                 raise StoreError(
                     f"Another process has held {path} for {retry_seconds:g} seconds ({held}).",
@@ -290,20 +292,20 @@ def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
 
 
 def open_once(
-    path: Path, how: str, known_as: Path | None = None
+    path: Path, mode: str, shown_as: Path | None = None
 ) -> tuple[DuckDBPyConnection, Callable[[], None]]:
-    """Open once, as `OpenFiles.open` does; raise HeldError if the file is held.
+    """Open once, as `OpenFiles.open` does; raise LockedError if the file is locked.
 
-    "alone" takes no guard: the caller holds it. `known_as` is the name in errors.
+    "alone" takes no guard: the caller holds it. `shown_as` is the name in errors.
     """
     import duckdb
 
-    writes = how.startswith("write")
-    with nullcontext() if how == "alone" else shared_guard(path, create=writes):
+    writes = mode.startswith("write")
+    with nullcontext() if mode == "alone" else shared_guard(path, create=writes):
         try:
-            return open_file(path, how)
+            return open_file(path, mode)
         except duckdb.Error as error:
-            raise held_or_explained(error, known_as or path) from error
+            raise explain_open_error(error, shown_as or path) from error
 
 
 def guard_path(path: Path) -> Path:
@@ -313,40 +315,40 @@ def guard_path(path: Path) -> Path:
 
 @contextmanager
 def shared_guard(path: Path, *, create: bool) -> Iterator[None]:
-    """Prevent the file from being replaced while it is opened. A reader makes no guard."""
+    """Prevent the file from being replaced while it is opened. A reader creates no guard."""
     fd = _open_guard(path, create=create)
     if fd is None:
         yield
         return
     try:
-        if not try_lock(fd, shared=True) or not _is_still(fd, path):
-            raise HeldError("it is being replaced")
+        if not try_lock(fd, shared=True) or not _has_name(fd, path):
+            raise LockedError("it is being replaced")
         yield
     finally:
         os.close(fd)
 
 
 @contextmanager
-def whole_guard(path: Path, retry_seconds: float = RETRY_SECONDS) -> Iterator[None]:
-    """Be the only process that may open or replace the database."""
+def exclusive_guard(path: Path, retry_seconds: float = RETRY_SECONDS) -> Iterator[None]:
+    """Hold the database so that no other process opens or replaces it."""
 
     def attempt() -> int:
         fd = _open_guard(path, create=True)
         if fd is None:
-            raise ReadOnlyPlaceError(f"{path.parent} cannot be written.", "Choose another --db.")
-        if not try_lock(fd) or not _is_still(fd, path):
+            raise NotWritableError(f"{path.parent} cannot be written.", "Choose another --db.")
+        if not try_lock(fd) or not _has_name(fd, path):
             os.close(fd)
-            raise HeldError("it is being opened")
+            raise LockedError("it is being opened")
         return fd
 
-    fd = retrying(attempt, path, retry_seconds)
+    fd = retry_locked(attempt, path, retry_seconds)
     try:
         yield
     finally:
         os.close(fd)
 
 
-def _is_still(fd: int, path: Path) -> bool:
+def _has_name(fd: int, path: Path) -> bool:
     """Return whether an open guard still has its name: a failed creation removes it."""
     try:
         return os.path.samestat(os.fstat(fd), guard_path(path).stat())
@@ -360,8 +362,8 @@ def _open_guard(path: Path, *, create: bool) -> int | None:
         try:
             return os.open(guard, os.O_RDONLY)
         except OSError:
-            return None  # never written to, or a place where nobody can write
-    with explained("Opening the database for writing", guard, DB_OPTION):
+            return None  # never written, or not writable
+    with explain_os_errors("Opening the database for writing", guard, DB_OPTION):
         if not guard.exists():
             try:
                 REAL_FILES.close(REAL_FILES.open_new(guard))
@@ -403,11 +405,11 @@ def refuse_version(name: Path | str, version: object) -> None:
 def _refuse_impossible(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database.", "Name a file with --db PATH.")
-    if not path.exists() or path.stat().st_size == 0:  # nobody has put anything there yet
-        raise absent(path)
+    if not path.exists() or path.stat().st_size == 0:  # still empty
+        raise absent_error(path)
 
 
-def absent(name: Path | str) -> StoreError:
+def absent_error(name: Path | str) -> StoreError:
     """Return the error for an absent database, with the commands that make one."""
     return StoreError(
         f"There is no database at {name}.",
@@ -415,10 +417,10 @@ def absent(name: Path | str) -> StoreError:
     )
 
 
-def held_or_explained(error: Exception, path: Path) -> Exception:
-    """Return the error to raise at opening: one to try again, or one for people."""
-    if any(sign in str(error) for sign in _HELD):
-        return HeldError(str(error).splitlines()[0])
+def explain_open_error(error: Exception, path: Path) -> Exception:
+    """Return the error to raise on opening: one to retry, or one for users."""
+    if any(sign in str(error) for sign in _LOCKED_TEXTS):
+        return LockedError(str(error).splitlines()[0])
     if _TORN in str(error):
         return TornError(str(error))
     return explain_duck(error, path)
@@ -428,7 +430,7 @@ def explain_duck(error: Exception, path: Path) -> StoreError:
     """Return DuckDB's error about a file as a sentence."""
     text = str(error).splitlines()[0]
     if any(sign in text for sign in _UNWRITABLE):
-        return ReadOnlyPlaceError(f"{path} cannot be written.", "Choose a place with --db PATH.")
+        return NotWritableError(f"{path} cannot be written.", "Choose a place with --db PATH.")
     if any(sign in text for sign in NO_ROOM):
         return StoreError(f"No room left for {path}.", "Free some space there.")
     # A table of another format, such as CSV, is opened by DuckDB as a view of its own.
@@ -449,7 +451,7 @@ def explain_duck(error: Exception, path: Path) -> StoreError:
 
 
 def ensure(path: Path, files: Files = REAL_FILES) -> None:
-    """Make the database if it is absent; refuse one that is not ours."""
+    """Create the database if it is absent; refuse one of another program."""
     if not exists(path):
         create(path, files)
         return
@@ -458,23 +460,23 @@ def ensure(path: Path, files: Files = REAL_FILES) -> None:
 
 
 def exists(path: Path) -> bool:
-    """Return whether anything is there; an empty file counts as nothing."""
+    """Return whether the file exists and is not empty."""
     return path.is_dir() or (path.exists() and path.stat().st_size > 0)
 
 
 def create(path: Path, files: Files = REAL_FILES) -> None:
-    """Make an empty database; if another process was faster, that one is kept."""
-    making = explained("Making the database", path, DB_OPTION)
-    with making, _folders_for(path, files), whole_guard(path):
+    """Create an empty database, unless another process was faster."""
+    making = explain_os_errors("Making the database", path, DB_OPTION)
+    with making, _folders_for(path, files), exclusive_guard(path):
         if exists(path):
             return
         try:
             files.remove(path)  # an empty file, if anything
-            made = make_beside(path, files)
-            if not place(files, made, path):
+            made = create_temporary(path, files)
+            if not move_to_free_name(files, made, path):
                 files.remove(made)
         except Exception:
-            # Whoever waits for it sees that it has no name any more, and makes another.
+            # A process that waits for it sees that it has no name, and creates another.
             with suppress(OSError):
                 files.remove(guard_path(path))
             raise
@@ -488,29 +490,28 @@ def _folders_for(path: Path, files: Files) -> Iterator[None]:
     try:
         yield
     except Exception:
-        with suppress(OSError):  # something else is in there by now
+        with suppress(OSError):  # it is no longer empty
             for folder in absent:
                 folder.rmdir()
         raise
 
 
-def make_beside(path: Path, files: Files) -> Path:
-    """Make a finished, synced, empty database under a temporary name. The guard must be held."""
-    with _under_another_name(path, files) as made:
-        with _written(made, path) as con:
-            con.execute("BEGIN")  # each statement by itself would be synced by itself
-            schema.build(con, utc_now())
+def create_temporary(path: Path, files: Files) -> Path:
+    """Create a synced, empty database under a temporary name. The guard must be held."""
+    with _temporary_name(path, files) as made:
+        with _write_new(made, path) as con:
+            con.execute("BEGIN")  # separate statements would be synced separately
+            schema.create_schema(con, utc_now())
             con.execute("COMMIT")
         _sync(made, files)
     return made
 
 
-def settle(path: Path) -> None:
-    """Write everything into the one file, so that it can be copied or linked. The guard must be
-    held."""
+def flush_to_file(path: Path) -> None:
+    """Write everything into the one file, for a copy or link. The guard must be held."""
     import duckdb
 
-    con, close = retrying(lambda: open_once(path, "alone"), path, RETRY_SECONDS)
+    con, close = retry_locked(lambda: open_once(path, "alone"), path, RETRY_SECONDS)
     try:
         con.execute("CHECKPOINT")
     except duckdb.Error as error:
@@ -525,22 +526,21 @@ def settle(path: Path) -> None:
 
 
 def wal_path(path: Path) -> Path:
-    """Return the file for what DuckDB has not yet written into the database."""
+    """Return the file with changes that DuckDB has not yet written into the database."""
     return path.with_name(path.name + ".wal")
 
 
 @contextmanager
-def _written(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
-    """Yield a connection to a file that is made for `path`; everything is in the file at the
-    end."""
+def _write_new(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
+    """Yield a connection to a new file for `path`, which is complete at the end."""
     import duckdb
 
     con, close = open_once(made, "alone", path)
     try:
         yield con
-        # Closing does this too, and keeps to itself why it could not.
+        # Closing does this too, but hides its errors.
         con.execute("CHECKPOINT")
-    except file_errors() as error:
+    except file_error_types() as error:
         raise explain_duck(error, path) from error
     finally:
         with suppress(duckdb.Error):
@@ -548,8 +548,8 @@ def _written(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
 
 
 @contextmanager
-def _under_another_name(path: Path, files: Files) -> Iterator[Path]:
-    """Yield a temporary name beside the database; remove what a failure leaves."""
+def _temporary_name(path: Path, files: Files) -> Iterator[Path]:
+    """Yield a temporary name next to the database; remove the rest of a failure."""
     name = path.with_name(f"{path.name}.making")
     _remove(name, files)
     try:
@@ -577,6 +577,6 @@ def _sync(path: Path, files: Files) -> None:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Return what is equal for two paths of one file."""
+    """Return a value that is equal for two paths of one file."""
     stat = os.stat(path)  # noqa: PTH116 — follows links, as wanted
     return stat.st_dev, stat.st_ino

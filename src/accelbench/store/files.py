@@ -1,9 +1,10 @@
-"""File operations of journals and stores; tests replace `Files` by one that loses power.
+"""File operations of journals and stores, and a process's own temporary folder.
 
-A process's own folder, removed after its death too.
+Tests replace `Files` by one that loses power.
 
-A killed process cannot remove it: a small process that outlives it does. If that one was killed
-too, the next folder's owner does: the kernel released the lock on a file in there.
+The temporary folder is removed after the process's death too. A killed process cannot remove it, so
+a small process that outlives it does. If that one was killed too, the next folder's owner does: the
+kernel has released the lock on a file in there.
 """
 
 from __future__ import annotations
@@ -30,21 +31,22 @@ else:
     import fcntl
 
 COPY_CHUNK = 2**20
-#: What file systems without hard links (FAT, some network drives) answer.
+#: Error codes of file systems without hard links (FAT, some network drives).
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-#: Windows locks byte ranges and makes the locked bytes unreadable for others, so the byte
-#: locked lies far beyond what a journal will ever hold.
+#: Windows locks byte ranges and makes them unreadable for others, so the locked byte is far beyond
+#: the end of every journal.
 _WINDOWS_LOCK_AT = 2**62
-#: Its lock that waits gives up after ten tries, and Ctrl-C does not end it.
+#: Interval of lock attempts on Windows: its own waiting lock fails after ten tries and ignores
+#: Ctrl-C.
 _WINDOWS_POLL_SECONDS = 0.05
 
 
-class ReadOnlyPlaceError(StoreError):
-    """A place that cannot be written; reading may go on."""
+class NotWritableError(StoreError):
+    """The file or folder cannot be written; reading may continue."""
 
 
 class Files:
-    """The file operations whose order and durability matter; tests replace them."""
+    """File operations whose order and durability matter; tests replace them."""
 
     def open_new(self, path: Path) -> int:
         """Create a file for appending; raise FileExistsError if it exists."""
@@ -54,7 +56,7 @@ class Files:
         return os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY)
 
     def write(self, fd: int, data: bytes) -> None:
-        """Write all of it or raise OSError, after which any part of it may be there."""
+        """Write all bytes or raise OSError, after which any part of them may be written."""
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
@@ -63,7 +65,7 @@ class Files:
         os.ftruncate(fd, size)
 
     def sync(self, fd: int) -> None:
-        """Make the file's bytes survive a power cut."""
+        """Make the file's bytes survive a power loss."""
         os.fsync(fd)
 
     def close(self, fd: int) -> None:
@@ -78,9 +80,9 @@ class Files:
         self.sync_folder(path.parent)
 
     def sync_folder(self, path: Path) -> None:
-        """Make the folder's names survive a power cut."""
+        """Make the folder's names survive a power loss."""
         if sys.platform == "win32":
-            return  # a folder cannot be opened there; NTFS journals its names itself
+            return  # Windows cannot open a folder; NTFS journals names itself
         fd = os.open(path, os.O_RDONLY)
         try:
             os.fsync(fd)
@@ -105,7 +107,7 @@ REAL_FILES = Files()
 
 def try_lock(fd: int, *, shared: bool = False) -> bool:
     """Lock an open file against other processes until it is closed; return False if it is held."""
-    # On Windows every lock is exclusive: sharers wait for each other a little longer.
+    # On Windows every lock is exclusive, so shared locks wait for each other.
     try:
         if sys.platform == "win32":
             os.lseek(fd, _WINDOWS_LOCK_AT, os.SEEK_SET)
@@ -131,7 +133,7 @@ def wait_for_lock(fd: int, *, shared: bool = False) -> None:
 def unlock(fd: int) -> None:
     """Release a lock before its file is closed: a forked child may hold the file open."""
     if sys.platform == "win32":
-        with contextlib.suppress(OSError):  # it has none
+        with contextlib.suppress(OSError):  # it was not locked
             os.lseek(fd, _WINDOWS_LOCK_AT, os.SEEK_SET)
             msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
     else:
@@ -139,13 +141,13 @@ def unlock(fd: int) -> None:
 
 
 def read_from(path: Path, offset: int = 0, length: int = -1) -> bytes:
-    """Return a file's bytes from an offset on, as they are at this moment."""
+    """Return a file's current bytes from an offset on."""
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)
 
 
-def write_whole(files: Files, path: Path, chunks: Iterable[bytes]) -> None:
+def write_synced(files: Files, path: Path, chunks: Iterable[bytes]) -> None:
     """Write a new file and sync it; its name is durable only once its folder is synced."""
     fd = files.open_new(path)
     try:
@@ -156,29 +158,29 @@ def write_whole(files: Files, path: Path, chunks: Iterable[bytes]) -> None:
         files.close(fd)
 
 
-def copy_whole(files: Files, source: Path, target: Path) -> None:
+def copy_synced(files: Files, source: Path, target: Path) -> None:
     """Write a synced copy under a new name."""
     with source.open("rb") as stream:
-        write_whole(files, target, iter(lambda: stream.read(COPY_CHUNK), b""))
+        write_synced(files, target, iter(lambda: stream.read(COPY_CHUNK), b""))
 
 
-def second_name(files: Files, old: Path, new: Path) -> None:
-    """Keep a file under another name too; a copy if the file system has no links."""
+def link_or_copy(files: Files, old: Path, new: Path) -> None:
+    """Give a file a further name; copy it if the file system has no links."""
     try:
         files.link(old, new)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        copy_whole(files, old, new)
+        copy_synced(files, old, new)
     files.sync_folder(new.parent)
 
 
-def place(files: Files, written: Path, wanted: Path) -> bool:
+def move_to_free_name(files: Files, written: Path, target: Path) -> bool:
     """Give a written file its final name; return False, changing nothing, if that is taken."""
     # By link and remove, because rename would replace. Without links the name is reserved by an
     # empty file first.
     try:
-        files.link(written, wanted)
+        files.link(written, target)
         files.remove(written)
     except FileExistsError:
         return False
@@ -186,53 +188,53 @@ def place(files: Files, written: Path, wanted: Path) -> bool:
         if error.errno not in _NO_LINKS:
             raise
         try:
-            files.close(files.open_new(wanted))
+            files.close(files.open_new(target))
         except FileExistsError:
             return False
-        files.rename(written, wanted)
-    files.sync_folder(wanted.parent)
+        files.rename(written, target)
+    files.sync_folder(target.parent)
     return True
 
 
-#: The option that says where a database, its journals or a lake lie.
+#: Option for the path of a database or lake.
 DB_OPTION = "--db"
 
 
-def explain(error: OSError, doing: str, path: Path, option: str = "") -> StoreError:
-    """Return an operating system's error as a sentence with what to do next.
+def explain_os_error(error: OSError, activity: str, path: Path, option: str = "") -> StoreError:
+    """Return an operating system's error as a sentence with the fix.
 
-    `option` is the option that chose the place, if it is known.
+    `option` is the option that chose the path, if it is known.
     """
     by = f" with {option} PATH" if option else ""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return StoreError(f"{doing} failed: no room left at {path}.", "Free some space there.")
+        return StoreError(f"{activity} failed: no room left at {path}.", "Free some space there.")
     if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
-        return ReadOnlyPlaceError(
-            f"{doing} failed: {path} cannot be written.", f"Choose a place of your own{by}."
+        return NotWritableError(
+            f"{activity} failed: {path} cannot be written.", f"Choose another path{by}."
         )
     if error.errno in {errno.ENOTDIR, errno.EEXIST, errno.EISDIR}:
         return StoreError(
-            f"{doing} failed: something else is in the way at {path}.",
-            f"Move it, or choose another place{by}.",
+            f"{activity} failed: something else exists at {path}.",
+            f"Move it, or choose another path{by}.",
         )
     why = os.strerror(error.errno) if error.errno else str(error)
-    return StoreError(f"{doing} failed at {path}: {why}.", "Check the disk it is on.")
+    return StoreError(f"{activity} failed at {path}: {why}.", "Check the disk it is on.")
 
 
 @contextmanager
-def explained(doing: str, path: Path, option: str = "") -> Iterator[None]:
-    """Turn OSError from the block into a StoreError that names what was being done."""
+def explain_os_errors(activity: str, path: Path, option: str = "") -> Iterator[None]:
+    """Convert OSError from the block to a StoreError that names the activity."""
     try:
         yield
     except OSError as error:
-        raise explain(error, doing, path, option) from error
+        raise explain_os_error(error, activity, path, option) from error
 
 
 FOLDER_VARIABLE = "ACCELBENCH_CACHE"
 
 
 def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of this user's caches: artefacts, engines' own caches, browsers."""
+    """Return the folder of this user's caches: exported models, engines' caches, browsers."""
     named = environment.get(FOLDER_VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
@@ -246,17 +248,17 @@ def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 PREFIX = "accelbench-"
-#: Held locked as long as the folder's owner lives.
+#: File that is locked as long as the folder's owner lives.
 ALIVE = ".accelbench-alive"
-#: A Unix socket's path may have no more than 107 bytes, on macOS 103.
+#: Longest base folder: a Unix socket's path may have 107 bytes, on macOS 103.
 _LONGEST_BASE = 70
 
 
 class Scratch:
-    """A folder that is gone after `close` or after the death of this process."""
+    """Folder that is removed by `close`, or after the death of this process."""
 
     def __init__(self, base: Path | None = None) -> None:
-        self._base = base or _base()
+        self._base = base or _short_base()
         sweep(self._base)
         self.folder, self._remover = _new_folder(self._base)
         # Locked before it gets the name that sweepers look for.
@@ -283,13 +285,13 @@ class Scratch:
         if lock is None:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
-        _end(self._remover)
+        _end_remover(self._remover)
         os.close(lock)
         sweep(self._base)
 
 
-def temporary_folder() -> Scratch:
-    """Make a folder for files alone, in the temporary folder however long its path is."""
+def create_temporary_folder() -> Scratch:
+    """Make a folder in the temporary folder for files only, however long its path is."""
     return Scratch(Path(tempfile.gettempdir()))
 
 
@@ -300,7 +302,7 @@ def sweep(base: Path) -> list[Path]:
         try:
             lock = os.open(mark, os.O_RDWR)
         except OSError:
-            continue  # another user's, or gone this moment
+            continue  # of another user, or just removed
         try:
             if try_lock(lock):
                 shutil.rmtree(mark.parent, ignore_errors=True)
@@ -310,7 +312,7 @@ def sweep(base: Path) -> list[Path]:
     return gone
 
 
-def _base() -> Path:
+def _short_base() -> Path:
     folder = tempfile.gettempdir()
     return Path(folder if len(os.fsencode(folder)) <= _LONGEST_BASE else "/tmp")  # noqa: S108
 
@@ -323,15 +325,15 @@ def _new_folder(base: Path) -> tuple[Path, Process | None]:
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError:
-            _end(remover)
+            _end_remover(remover)
         except BaseException:
-            _end(remover)
+            _end_remover(remover)
             raise
         else:
             return folder, remover
 
 
-def _end(remover: Process | None) -> None:
+def _end_remover(remover: Process | None) -> None:
     if remover is not None:
         remover.kill()
         remover.wait()

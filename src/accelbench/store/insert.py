@@ -1,8 +1,7 @@
-"""Inserting rows into tables without those that are there, and copying results into files of
-columns.
+"""Insertion of new rows into tables, and copies of results in columnar files.
 
-Rows travel as Arrow tables, and results as DuckDB's own columns: as dictionaries, half a million
-results took 62 s to write.
+Rows are passed as Arrow tables, and results as DuckDB's own columns: as dictionaries, half a
+million results took 62 s to write.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS, SQL_TYPES, Column, Kind
 from accelbench.core.facts import RESULT_REFUSED
-from accelbench.core.identity import canonical
-from accelbench.core.plausible_values import out_of_range, wrong_with
-from accelbench.store.body_to_row import Fitted, fit, miscounted, readable
-from accelbench.store.contradictions import COLUMNS_READ, find_contradictions
-from accelbench.store.duck import NO_ROOM, explain_duck, file_errors, quoted
+from accelbench.core.identity import canonical_json
+from accelbench.core.plausible_values import find_out_of_range, find_problem
+from accelbench.store.body_to_row import FittedResult, drop_surrogates, explain_miscount, fit_result
+from accelbench.store.contradictions import RULE_COLUMNS, find_contradictions
+from accelbench.store.duck import NO_ROOM, explain_duck, file_error_types, quote_sql
 from accelbench.store.journal import FilledRows
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-def ready() -> None:
-    """Import what filling a database takes: half a second."""
-    # The first array imports pandas, wherever it is installed.
+def import_libraries() -> None:
+    """Import the libraries that filling a database needs, which takes half a second."""
+    # The first array imports pandas, if it is installed.
     import duckdb  # noqa: F401 - imported for those who need it next
     import pyarrow as pa
 
@@ -39,7 +38,7 @@ def ready() -> None:
 
 
 def arrow_type(kind: Kind) -> Any:
-    """Return the Arrow type of a column; JSON travels as text."""
+    """Return the Arrow type of a column; JSON is stored as text."""
     import pyarrow as pa
 
     types = {
@@ -56,14 +55,14 @@ def arrow_type(kind: Kind) -> Any:
     return types[kind]
 
 
-def cell(kind: Kind, value: Any) -> Any:
-    """Return a plain JSON value as Arrow takes it."""
+def to_arrow_value(kind: Kind, value: Any) -> Any:
+    """Return a plain JSON value as Arrow accepts it."""
     if value is None:
         return None
     if kind == "json":
-        return canonical(value)
+        return canonical_json(value)
     if kind == "time":
-        return datetime.fromisoformat(value).replace(tzinfo=None)  # fit.py has made it UTC
+        return datetime.fromisoformat(value).replace(tzinfo=None)  # it is in UTC
     if kind == "map":
         return list(value.items())
     return value
@@ -75,13 +74,15 @@ def result_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = 
 
     return pa.table(
         {
-            c.name: pa.array([cell(c.kind, row[c.name]) for row in rows], type=arrow_type(c.kind))
+            c.name: pa.array(
+                [to_arrow_value(c.kind, row[c.name]) for row in rows], type=arrow_type(c.kind)
+            )
             for c in columns
         }
     )
 
 
-def table_of(rows: Iterable[Sequence[Any]], **types: Any) -> Any:
+def arrow_table(rows: Iterable[Sequence[Any]], **types: Any) -> Any:
     """Return tuples as an Arrow table with the named types, in the same order."""
     import pyarrow as pa
 
@@ -102,10 +103,10 @@ BATCH = 1000
 class Batch:
     """Facts to insert; the first of two with the same id counts."""
 
-    results: dict[str, tuple[Fitted, int]] = field(default_factory=dict)
+    results: dict[str, tuple[FittedResult, int]] = field(default_factory=dict)
     others: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
-    said: Collection[str] = ()  # results of which it was said before
+    reported: Collection[str] = ()  # ids of refused results that were reported before
 
     def add_result(
         self,
@@ -114,21 +115,21 @@ class Batch:
         version: int,
         check: Callable[[Mapping[str, Any]], str] | None = None,
     ) -> None:
-        """Take a result, or refuse it: for journals, imports and files.
+        """Add a result, or refuse it: for journals, imports and files.
 
         A refused result is reported, and stays in the database as a fact. `check` returns why its
-        row cannot be; results of files were checked when they were read.
+        row is impossible; results of files were checked when they were read.
         """
-        fitted = fit(body)
-        if why := miscounted(body, fitted) or (check(fitted.row) if check else ""):
+        fitted = fit_result(body)
+        if why := explain_miscount(body, fitted) or (check(fitted.row) if check else ""):
             self.refuse(result_id, fitted, version, why)
             return
-        self.results.setdefault(readable(result_id), (fitted, version))
+        self.results.setdefault(drop_surrogates(result_id), (fitted, version))
 
-    def refuse(self, result_id: str, fitted: Fitted, version: int, why: str) -> None:
-        """Keep why a result is not stored."""
+    def refuse(self, result_id: str, fitted: FittedResult, version: int, why: str) -> None:
+        """Store the reason why a result is not stored."""
         run_id = str(fitted.row["run_id"] or "")
-        if result_id not in self.said:
+        if result_id not in self.reported:
             self.refused.append(f"Result {result_id} of run {run_id} is not stored: {why}.")
         refusal = {"why": why, "model": fitted.row["model"]}
         self.add_other(RESULT_REFUSED, result_id, run_id, 0, version, refusal)
@@ -136,8 +137,8 @@ class Batch:
     def add_other(
         self, kind: str, fact_id: str, run_id: str, line: int, version: int, body: Any
     ) -> None:
-        key = (readable(kind), readable(fact_id))
-        row = (*key, run_id, line, version, canonical(readable(body)))
+        key = (drop_surrogates(kind), drop_surrogates(fact_id))
+        row = (*key, run_id, line, version, canonical_json(drop_surrogates(body)))
         self.others.setdefault(key, row)
 
     @property
@@ -145,29 +146,28 @@ class Batch:
         return {result_id: fitted.row for result_id, (fitted, _) in self.results.items()}
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return len(self.results) >= BATCH
 
 
 def check_own(row: Mapping[str, Any]) -> str:
-    """Return why a row of this machine's journals cannot be; empty if it can."""
+    """Return why a row of this machine's journals is impossible; empty if it is possible."""
     # Rows of this program are checked by every rule, others by the ranges of their numbers.
-    return wrong_with(row) if _is_own(row) else out_of_range(row)
+    return find_problem(row) if _is_own(row) else find_out_of_range(row)
 
 
 def _is_own(row: Mapping[str, Any]) -> bool:
     return row["protocol_version"] is not None
 
 
-def refuse_contradictions(con: DuckDBPyConnection, batch: Batch, *, held: bool) -> None:
-    """Refuse results of a batch whose values contradict each other; `held` includes other
-    programs'."""
-    results = [each for each in batch.results.values() if held or _is_own(each[0].row)]
+def refuse_contradictions(con: DuckDBPyConnection, batch: Batch, *, is_foreign: bool) -> None:
+    """Refuse contradictory results of a batch; `is_foreign` includes other programs'."""
+    results = [each for each in batch.results.values() if is_foreign or _is_own(each[0].row)]
     if not results:
         return
-    rows = result_table([fitted.row for fitted, _ in results], [BY_NAME[n] for n in COLUMNS_READ])
-    with _registered(con, rows), _registered(con, _sample_table(results), "incoming_samples"):
-        wrong = find_contradictions(con, "incoming", "incoming_samples", COLUMNS_READ)
+    rows = result_table([fitted.row for fitted, _ in results], [BY_NAME[n] for n in RULE_COLUMNS])
+    with _register_rows(con, rows), _register_rows(con, _sample_table(results), "incoming_samples"):
+        wrong = find_contradictions(con, "incoming", "incoming_samples", RULE_COLUMNS)
     for one in wrong:
         result_id = one.result_id or ""
         fitted, version = batch.results.pop(result_id)
@@ -175,7 +175,7 @@ def refuse_contradictions(con: DuckDBPyConnection, batch: Batch, *, held: bool) 
 
 
 def flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
-    """Insert what is not there yet. Samples come first: their anti-join reads their results."""
+    """Insert the new rows of a batch. Samples come first: their anti-join reads their results."""
     import pyarrow as pa
 
     results = list(batch.results.values())
@@ -186,21 +186,21 @@ def flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
     batch.refused.clear()
     if results:
         new_rows = result_table([fitted.row for fitted, _ in results])
-        rest = [canonical(fitted.rest) if fitted.rest else None for fitted, _ in results]
+        rest = [canonical_json(fitted.rest) if fitted.rest else None for fitted, _ in results]
         versions = [version for _, version in results]
         new_rows = new_rows.append_column("rest", pa.array(rest, pa.string()))
         new_rows = new_rows.append_column("version", pa.array(versions, pa.int32()))
         counts += insert_results(con, _sample_table(results), new_rows)
     if others:
         text = pa.string()
-        table = table_of(
+        table = arrow_table(
             others, kind=text, id=text, run_id=text, line=pa.int64(), version=pa.int32(), body=text
         )
         counts += insert_facts(con, table)
     return counts
 
 
-def _sample_table(results: Iterable[tuple[Fitted, int]]) -> Any:
+def _sample_table(results: Iterable[tuple[FittedResult, int]]) -> Any:
     import pyarrow as pa
 
     def rows() -> Iterator[tuple[Any, ...]]:
@@ -210,27 +210,27 @@ def _sample_table(results: Iterable[tuple[Fitted, int]]) -> Any:
                 yield (*ids, sample.phase, sample.timing, sample.steps, sample.ns)
 
     text, whole = pa.string(), pa.list_(pa.int64())
-    return table_of(
+    return arrow_table(
         rows(), result_id=text, run_id=text, phase=text, timing=text, steps=whole, samples=whole
     )
 
 
 def insert_results(con: DuckDBPyConnection, samples: Any, results: Any) -> FilledRows:
-    """Insert results and their samples by column name, less those that are there."""
-    with _registered(con, samples):
+    """Insert new results and their samples by column name."""
+    with _register_rows(con, samples):
         anti_insert(con, "fact_samples", "incoming", "result_id", against="fact_result")
-    with _registered(con, results):
+    with _register_rows(con, results):
         return FilledRows(results=anti_insert(con, "fact_result", "incoming", "result_id"))
 
 
 def insert_facts(con: DuckDBPyConnection, facts: Any) -> FilledRows:
-    """Insert facts of other kinds, less those that are there."""
-    with _registered(con, facts):
+    """Insert new facts of other kinds."""
+    with _register_rows(con, facts):
         return FilledRows(facts=anti_insert(con, "fact", "incoming", "kind, id"))
 
 
 @contextmanager
-def _registered(con: DuckDBPyConnection, rows: Any, name: str = "incoming") -> Iterator[None]:
+def _register_rows(con: DuckDBPyConnection, rows: Any, name: str = "incoming") -> Iterator[None]:
     con.register(name, rows)
     try:
         yield
@@ -247,7 +247,7 @@ def anti_insert(
     against: str | None = None,
     columns: str = "i.*",
 ) -> int:
-    """Insert the source's rows whose keys are not there yet: one statement for any number."""
+    """Insert the source's rows whose keys are new, in one statement."""
     return _insert(con, table, f"{source} i ANTI JOIN {against or table} USING ({keys})", columns)
 
 
@@ -266,16 +266,16 @@ def insert_many(
     *,
     against: str | None = None,
     columns: str = "i.*",
-    apart: str = "",
+    distinct: str = "",
 ) -> int:
-    """Insert what may be millions of rows, mostly new and each there once, as `anti_insert` does.
+    """Insert up to millions of rows, mostly new and unique, as `anti_insert` does.
 
-    `keys` decide whether a row is in `against`, by default the table; `apart` tells rows of the
-    source apart.
+    `keys` decide whether a row is in `against`, by default the table. `distinct` are further keys
+    that distinguish rows of the source.
     """
-    # Ids alone are read in no time. A join of whole rows takes half as long again as to insert them
-    # (7.1 s for a million results, without it 4.9), and it holds them in memory.
-    identity, target = apart or keys, against or table
+    # Reading only ids takes no time. A join of whole rows takes half as long as inserting them (7.1
+    # s for a million results with it, 4.9 s without), and keeps them in memory.
+    identity, target = distinct or keys, against or table
     ((rows, different, known),) = con.execute(
         f"SELECT count(*), count(DISTINCT row({identity})),"  # noqa: S608 — our names
         f" count(*) FILTER (({keys}) IN (SELECT {keys} FROM {target})) FROM {source}"
@@ -287,11 +287,11 @@ def insert_many(
     return _insert(con, table, f"{source} i", columns)
 
 
-#: Rows of a batch of an Arrow file: as many as DuckDB has in a row group.
+#: Rows of a batch of an Arrow file, the size of DuckDB's row groups.
 _BATCH = 122_880
-#: Of ten million results 207 MB in 10.2 s; the usual level 3 made 215 MB in 11.4 s.
+#: Ten million results take 207 MB and 10.2 s; the default level 3 takes 215 MB and 11.4 s.
 _COMPRESSED = "COMPRESSION zstd, COMPRESSION_LEVEL 1"
-#: Phases and their nanoseconds, and beside them how they were taken, where that is known.
+#: Phases with their nanoseconds, and their method of timing if it is known.
 _SAMPLES = """
     SELECT result_id AS of_result, map(list(phase), list(samples)) AS samples,
         to_json(map(list(phase) FILTER (taken), list(CASE
@@ -309,20 +309,20 @@ _NO_SAMPLES = "MAP([]::VARCHAR[], []::BIGINT[][])"
 
 
 def copy_parquet(con: DuckDBPyConnection, query: str, path: Path) -> int:
-    """Write the rows of a query into a Parquet file; return how many there were."""
-    with _written(path):
+    """Write the rows of a query into a Parquet file; return their number."""
+    with _explain_write_errors(path):
         ((count,),) = con.execute(
-            f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, {_COMPRESSED})"
+            f"COPY ({query}) TO {quote_sql(str(path))} (FORMAT parquet, {_COMPRESSED})"
         ).fetchall()
     return int(count)
 
 
 def copy_arrow(con: DuckDBPyConnection, query: str, path: Path) -> int:
-    """Write them into an Arrow file, which Feather is too."""
+    """Write the rows of a query into an Arrow file, which is also Feather; return their number."""
     import pyarrow as pa
 
     count = 0
-    with _written(path):
+    with _explain_write_errors(path):
         batches = con.sql(query).to_arrow_reader(_BATCH)
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_file(str(path), batches.schema, options=options) as file:
@@ -340,11 +340,10 @@ def results_query(
     samples: bool = False,
     runs: tuple[str, Mapping[str, str]] | None,
 ) -> str:
-    """Return SQL for every column of the registry, with JSON as text, in the order in which rows
-    came.
+    """Return SQL for every column of the registry, with JSON as text, in the order of insertion.
 
-    With samples also `samples`, a map of phase to nanoseconds, and `sampling`. `runs` is a further
-    column with its values by run.
+    With samples it also has `samples`, a map of phase to nanoseconds, and `sampling`. `runs` is a
+    further column with its values by run.
     """
     import pyarrow as pa
 
@@ -356,13 +355,13 @@ def results_query(
         joins += f" LEFT JOIN ({_SAMPLES}) s ON s.of_result = r.result_id"
     if runs:
         name, texts = runs
-        con.register("told", table_of(texts.items(), of_run=pa.string(), said=pa.string()))
+        con.register("told", arrow_table(texts.items(), of_run=pa.string(), said=pa.string()))
         chosen.append(f'told.said AS "{name}"')
         joins += " LEFT JOIN told ON told.of_run = r.run_id"
     if where:  # COPY takes no parameters
         query = f"SELECT result_id FROM benchmark_results WHERE {where}"  # noqa: S608 — our columns
         ids = con.execute(query, list(params)).fetchall()
-        con.register("chosen", table_of(ids, result_id=pa.string()))
+        con.register("chosen", arrow_table(ids, result_id=pa.string()))
         joins += " SEMI JOIN chosen ON chosen.result_id = r.result_id"
     return f"SELECT {', '.join(chosen)} FROM benchmark_results r{joins}"  # noqa: S608 — our names
 
@@ -372,11 +371,11 @@ def _column(name: str, kind: str) -> str:
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[None]:
+def _explain_write_errors(path: Path) -> Iterator[None]:
     """Explain errors of the new file as errors of that file, not of the database."""
     try:
         yield
-    except file_errors() as error:
+    except file_error_types() as error:
         if any(sign in str(error) for sign in NO_ROOM):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         raise explain_duck(error, path) from error

@@ -1,9 +1,9 @@
-"""The journal: one file a run, one line a fact, durable before anything is announced.
+"""Journal: one file per run, one line per fact, durable before anything is announced.
 
-A line is the CRC-32 of what follows in eight hex digits, a space, and the fact as canonical JSON,
-which has no line break. A crash leaves a torn tail: bytes after the last valid line, never
-announced. Invalid bytes before a valid line were changed after they were written: such lines are
-reported and left where they are; the others stay readable.
+A line is the CRC-32 of the rest in eight hex digits, a space, and the fact as canonical JSON, which
+has no line break. A crash leaves a torn tail: bytes after the last valid line, never announced.
+Invalid bytes before a valid line were changed after they were written: such lines are reported and
+left unchanged; the others stay readable.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import FACT_VERSION, Fact
-from accelbench.core.identity import canonical
+from accelbench.core.identity import canonical_json
 from accelbench.core.safe_text import in_quotes
 from accelbench.store.files import (
     DB_OPTION,
     REAL_FILES,
     Files,
-    explain,
-    explained,
+    explain_os_error,
+    explain_os_errors,
     read_from,
     try_lock,
-    write_whole,
+    write_synced,
 )
 
 if TYPE_CHECKING:
     from accelbench.store.contradictions import Contradiction
 
 SUFFIX = ".jsonl"
-#: Where journals are kept when no database is wanted.
+#: Folder of the journals of runs without a database.
 BARE_JOURNALS = Path("accelbench.journal")
 _CRC_LENGTH = 8
 _FACT = re.compile(rb'\{"body":\{.*\},"id":".*","kind":".*","version":\d+\}')
@@ -45,16 +45,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FilledRows:
-    """The rows that an ingest brought in, and problems of the journals."""
+    """Numbers of rows that an ingest inserted, and problems of the journals."""
 
     results: int = 0
     facts: int = 0  # of other kinds
     journals: int = 0  # that had something new
     problems: tuple[str, ...] = ()
-    repeated: int = 0  # results that are equal in everything to others of the same source
-    refused: int = 0  # results that cannot be, and are not stored
-    refusals: tuple[Contradiction, ...] = ()  # those of another store, one by one
-    copies: int = 0  # measured results that are here already as imported copies
+    repeated: int = 0  # results that equal others of the same source
+    refused: int = 0  # impossible results, which are not stored
+    refusals: tuple[Contradiction, ...] = ()  # those of another store
+    copies: int = 0  # measured results that were already stored as imported copies
 
     def __add__(self, other: FilledRows) -> FilledRows:
         names = [each.name for each in fields(self)]
@@ -66,18 +66,18 @@ def journal_dir_for(db_path: Path) -> Path:
     return db_path.with_name(db_path.name + ".journal")
 
 
-def journals_in(folder: Path) -> list[Path]:
+def list_journals(folder: Path) -> list[Path]:
     """Return the journals of a folder, oldest run first."""
-    with explained("Looking for journals", folder, DB_OPTION):
+    with explain_os_errors("Looking for journals", folder, DB_OPTION):
         return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
 @dataclass(frozen=True)
 class Line:
-    """A valid line: its number from 1, where it ends in the file, and its payload."""
+    """Valid line: its number from 1, its end in the file, and its payload."""
 
-    # The fact is decoded only if asked for: a thousand samples are 8 kB of text here and 36 kB as
-    # Python integers.
+    # The fact is decoded on demand: a thousand samples are 8 kB of text here and 36 kB as Python
+    # integers.
 
     number: int
     end: int
@@ -90,17 +90,17 @@ class Line:
 
     @property
     def version(self) -> int:
-        """The version, without decoding: in canonical JSON it is a fact's last key."""
+        """Version, read without decoding: in canonical JSON it is a fact's last key."""
         return int(self.payload[self.payload.rindex(b":") + 1 : -1])
 
 
 @dataclass(frozen=True)
 class Scan:
-    """The contents of a journal from an offset on."""
+    """Contents of a journal from an offset on."""
 
     lines: tuple[Line, ...]
-    corrupt: tuple[int, ...]  # numbers of lines that do not check out, before a valid one
-    end: int  # the offset after the last valid line; what lies beyond is torn or not there yet
+    corrupt: tuple[int, ...]  # numbers of invalid lines before a valid one
+    end: int  # the offset after the last valid line; the rest is torn or incomplete
     last_number: int  # the number of the line that ends there
     size: int
 
@@ -109,7 +109,7 @@ class Scan:
         return [line.fact for line in self.lines]
 
     @property
-    def newer(self) -> bool:
+    def is_newer(self) -> bool:
         """Whether a newer accelbench wrote facts that this one may misread."""
         return any(line.version > FACT_VERSION for line in self.lines)
 
@@ -118,21 +118,21 @@ def encode(fact: Fact) -> bytes:
     """Return a fact as a journal line; raise StoreError for NaN and infinities."""
     record = {"kind": fact.kind, "id": fact.id, "version": fact.version, "body": fact.body}
     try:
-        payload = canonical(record).encode()
+        payload = canonical_json(record).encode()
     except (ValueError, TypeError) as error:
         raise StoreError(
-            f"Fact {fact.kind} {fact.id} holds a value that cannot be stored: {error}.",
-            "Leave a value that is not known out.",
+            f"Fact {fact.kind} {fact.id} has a value that cannot be stored: {error}.",
+            "Leave unknown values out.",
         ) from error
     return b"%08x %s\n" % (zlib.crc32(payload), payload)
 
 
-def check(line: bytes) -> bytes | None:
+def check_line(line: bytes) -> bytes | None:
     """Return the payload of a line without its line break; None if it is not valid."""
     crc, payload = line[:_CRC_LENGTH], line[_CRC_LENGTH + 1 :]
     if line[_CRC_LENGTH : _CRC_LENGTH + 1] != b" " or crc != b"%08x" % zlib.crc32(payload):
         return None
-    # A line that checks out and is no fact would be another program's.
+    # A valid checksum without a fact would be from another program.
     return payload if _FACT.fullmatch(payload) else None
 
 
@@ -144,7 +144,7 @@ def scan(path: Path, offset: int = 0, lines_before: int = 0) -> Scan:
     corrupt: list[int] = []
     end, last_number = offset, lines_before
     for number, stop, raw in _whole_lines(data):
-        payload = check(raw)
+        payload = check_line(raw)
         if payload is None:
             suspects.append(lines_before + number)
             continue
@@ -156,8 +156,7 @@ def scan(path: Path, offset: int = 0, lines_before: int = 0) -> Scan:
 
 
 def _whole_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number from 1, offset after its line break, and bytes of every line that has its
-    break."""
+    """Yield number from 1, end offset and bytes of every complete line."""
     start = number = 0
     while (stop := data.find(b"\n", start)) >= 0:
         number += 1
@@ -166,7 +165,7 @@ def _whole_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def read(path: Path) -> list[Fact]:
-    """Return every valid fact, in order, without a last line that is still being written."""
+    """Return every valid fact in order, without an incomplete last line."""
     contents = scan(path)
     if contents.corrupt:
         _log.warning("%s: lines %s do not check out", path, list(contents.corrupt))
@@ -174,15 +173,14 @@ def read(path: Path) -> list[Fact]:
 
 
 class Journal:
-    """A run's journal, open for writing only by this process."""
+    """Journal of a run, open for writing only by this process."""
 
-    # The lock belongs to the open file: a child made by fork without exec shares it as long as it
-    # lives.
+    # The lock belongs to the open file: a forked child without exec shares it until it ends.
 
     def __init__(self, path: Path, fd: int, size: int, files: Files) -> None:
         self.path = path
         self._fd = fd
-        self._size = size  # up to here every byte is synced and belongs to a valid line
+        self._size = size  # all bytes up to here are synced and belong to valid lines
         self._files = files
         self._dirty = False  # bytes of a failed append may lie beyond
         self._closed = False
@@ -193,9 +191,9 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Path, run_id: str, files: Files = REAL_FILES) -> Journal:
-        """Start the journal of a new run; it exists durably when this returns."""
+        """Create the journal of a new run; it is durable on return."""
         path = journal_path(folder, run_id)
-        with explained("Starting the journal", path, DB_OPTION):
+        with explain_os_errors("Starting the journal", path, DB_OPTION):
             files.make_folder(folder)
             try:
                 fd = files.open_new(path)
@@ -208,20 +206,20 @@ class Journal:
                 files.sync_folder(folder)
             except BaseException:
                 files.close(fd)
-                files.remove(path)  # nothing is in it, and the name is wanted for another try
+                files.remove(path)  # it is empty, and another attempt needs the name
                 raise
         return cls(path, fd, 0, files)
 
     @classmethod
     def resume(cls, folder: Path, run_id: str, files: Files = REAL_FILES) -> Journal:
-        """Open a run's journal again. A torn tail is cut, after a copy of it is kept."""
+        """Open a run's journal again. A torn tail is removed after a copy of it is kept."""
         path = journal_path(folder, run_id)
         if not path.is_file():
             raise SurroundingsError(
                 f"There is no journal of run {run_id} in {folder}.",
                 "`accelbench db status` shows the database in use.",
             )
-        with explained("Resuming the journal", path, DB_OPTION):
+        with explain_os_errors("Resuming the journal", path, DB_OPTION):
             fd = files.open_append(path)
             _lock_or_refuse(fd, path, files)
             try:
@@ -236,7 +234,7 @@ class Journal:
         return cls(path, fd, contents.end, files)
 
     def append(self, fact: Fact) -> None:
-        """Append a fact durably. If it raises, the fact is not there and may be tried again."""
+        """Append a fact durably. If it raises, the fact is not stored and may be appended again."""
         line = encode(fact)
         try:
             self._cut_back()
@@ -247,8 +245,8 @@ class Journal:
             self._size += len(line)
         except OSError as error:
             self._cut_back_quietly()
-            failure = explain(error, "Storing a result", self.path, DB_OPTION)
-            failure.advice += " What was stored before is safe: the run can be resumed."
+            failure = explain_os_error(error, "Storing a result", self.path, DB_OPTION)
+            failure.advice += " Earlier results are safe: the run can be resumed."
             raise failure from error
 
     def _cut_back(self) -> None:
@@ -261,7 +259,7 @@ class Journal:
         try:
             self._cut_back()
         except OSError as error:
-            # It stays marked: the next append starts by cutting, and a resume would cut as well.
+            # It stays marked: the next append or resume removes the rest first.
             _log.debug("%s: cutting a failed append failed: %s", self.path, error)
 
     def facts(self) -> list[Fact]:
@@ -289,8 +287,8 @@ def journal_path(folder: Path, run_id: str) -> Path:
     return folder / f"{run_id}{SUFFIX}"
 
 
-def being_written(path: Path) -> bool:
-    """Return whether a process holds this journal for writing."""
+def is_being_written(path: Path) -> bool:
+    """Return whether a process has this journal open for writing."""
     fd = REAL_FILES.open_append(path)
     try:
         return not try_lock(fd)
@@ -312,6 +310,6 @@ def _keep_torn(path: Path, start: int, files: Files) -> None:
     number = 1
     while (kept := path.with_name(f"{path.name.removesuffix(SUFFIX)}.torn-{number}")).exists():
         number += 1
-    write_whole(files, kept, [torn])
+    write_synced(files, kept, [torn])
     files.sync_folder(path.parent)
     _log.debug("%s: %d torn bytes moved to %s", path, len(torn), kept)

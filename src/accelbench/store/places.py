@@ -1,6 +1,6 @@
-"""Places of a lake's files: a folder, or a prefix of an object store that fsspec knows.
+"""Locations of a lake's files: a folder, or a prefix of an object store that fsspec supports.
 
-A file is written once, whole, and never changed: nobody ever sees half of one.
+A file is written once and completely, and never changed: no reader ever sees half of one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import MissingExtraError, StoreError
-from accelbench.store.files import DB_OPTION, REAL_FILES, Files, copy_whole, explained
+from accelbench.store.files import DB_OPTION, REAL_FILES, Files, copy_synced, explain_os_errors
 
-#: A path loses one of the two slashes of a URL.
+#: A URL; a path object loses one of its two slashes.
 _URL = re.compile(r"^([a-z][a-z0-9+.-]+):/{1,3}(.*)$")
 _LOCAL = "file"
-#: What has the protocols that are asked for most.
+#: Packages of the most common protocols.
 _PACKAGES = {
     **dict.fromkeys(("s3", "s3a"), "s3fs"),
     **dict.fromkeys(("gs", "gcs"), "gcsfs"),
@@ -30,47 +30,47 @@ _PACKAGES = {
 
 @dataclass(frozen=True)
 class FolderPlace:
-    """A folder, perhaps of a shared file system. A file's name has at most one folder in it."""
+    """Folder, perhaps on a shared file system. A file's name has at most one folder in it."""
 
     folder: Path
     files: Files = field(default=REAL_FILES, repr=False, compare=False)
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """Display name."""
         return str(self.folder)
 
     def names(self, folder: str) -> list[str]:
         """Return the files of a folder; none if it does not exist."""
         inside = self.folder / folder
-        with explained("Looking into the lake", inside, DB_OPTION):
+        with explain_os_errors("Looking into the lake", inside, DB_OPTION):
             entries = inside.iterdir() if inside.is_dir() else ()
             return sorted(entry.name for entry in entries if not entry.name.startswith("."))
 
     def put(self, written: Path, name: str) -> None:
-        """Make a local file appear under a name, whole."""
+        """Give a complete local file its name here."""
         wanted = self.folder / name
         beside = wanted.with_name(f".{wanted.name}.{os.getpid()}")
-        with explained("Writing into the lake", wanted, DB_OPTION):
+        with explain_os_errors("Writing into the lake", wanted, DB_OPTION):
             self.files.make_folder(wanted.parent)
             self.files.remove(beside)
-            copy_whole(self.files, written, beside)
+            copy_synced(self.files, written, beside)
             self.files.rename(beside, wanted)
             self.files.sync_folder(wanted.parent)
 
-    def local(self, name: str, scratch: Path) -> Path:
-        """Return a file to read, fetched into a scratch folder if necessary."""
+    def fetch(self, name: str, scratch: Path) -> Path:
+        """Return a local file to read, downloaded into a scratch folder if necessary."""
         return self.folder / name
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
-        with explained("Removing from the lake", self.folder / name, DB_OPTION):
+        with explain_os_errors("Removing from the lake", self.folder / name, DB_OPTION):
             self.files.remove(self.folder / name)
 
 
 @dataclass(frozen=True)
 class RemotePlace:
-    """A prefix of whatever fsspec has a protocol for: s3, gs, abfs, sftp and more."""
+    """Prefix of a URL with any protocol that fsspec supports: s3, gs, abfs, sftp and more."""
 
     url: str
 
@@ -79,7 +79,7 @@ class RemotePlace:
         return self.url
 
     def names(self, folder: str) -> list[str]:
-        with self._reached() as (fs, root):
+        with self._connection() as (fs, root):
             inside = f"{root}/{folder}".rstrip("/")
             fs.invalidate_cache()
             try:
@@ -90,12 +90,12 @@ class RemotePlace:
             return sorted(name for name in names if not name.startswith("."))
 
     def put(self, written: Path, name: str) -> None:
-        with self._reached() as (fs, root):
+        with self._connection() as (fs, root):
             wanted = f"{root}/{name}"
             if not root.startswith("/"):
-                # A store of objects, whose path begins with the bucket: it shows an object when all
-                # of it is there, and it needs no folders. To ask for them would make a bucket of
-                # every slip of the pen (s3fs).
+                # An object store, whose path begins with the bucket: it shows only complete
+                # objects, and needs no folders. Creating folders would make a bucket for every typo
+                # (s3fs).
                 fs.put_file(str(written), wanted)
                 return
             folder, _, last = wanted.rpartition("/")
@@ -104,21 +104,21 @@ class RemotePlace:
             fs.put_file(str(written), beside)
             fs.mv(beside, wanted)
 
-    def local(self, name: str, scratch: Path) -> Path:
+    def fetch(self, name: str, scratch: Path) -> Path:
         fetched = scratch / name.replace("/", "-")
-        with self._reached() as (fs, root):
+        with self._connection() as (fs, root):
             fs.get_file(f"{root}/{name}", str(fetched))
         return fetched
 
     def remove(self, name: str) -> None:
-        with self._reached() as (fs, root):
+        with self._connection() as (fs, root):
             try:
                 fs.rm_file(f"{root}/{name}")
             except FileNotFoundError:
                 return
 
     @contextmanager
-    def _reached(self) -> Iterator[tuple[Any, str]]:
+    def _connection(self) -> Iterator[tuple[Any, str]]:
         protocol = self.url.partition(":")[0]
         try:
             import fsspec
@@ -130,35 +130,35 @@ class RemotePlace:
                 raise MissingExtraError("fsspec", "lake", f"A lake at {self.url}") from error
             package = _PACKAGES.get(protocol)
             raise StoreError(
-                f"What fsspec needs for {protocol}:// is not installed.",
+                f"The package that fsspec needs for {protocol}:// is not installed.",
                 f"Install it: pip install {package}" if package else str(error),
             ) from error
         except ValueError as error:
-            raise StoreError(f"{self.url} is nothing that can be reached: {error}.") from error
+            raise StoreError(f"{self.url} is not a valid address: {error}.") from error
         except Exception as error:
             if isinstance(error, StoreError):
                 raise
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise StoreError(
                 f"{self.url} cannot be reached ({message}).",
-                "Look at the address, the credentials and the network.",
+                "Check the address, the credentials and the network.",
             ) from error
 
 
 StorePlace = FolderPlace | RemotePlace
 
 
-def url_of(word: Path | str) -> str | None:
+def parse_url(word: Path | str) -> str | None:
     """Return the URL that a command line's path was; None for a path."""
     match = _URL.match(str(word))
-    if match is None or len(match[1]) < 2:  # a drive's letter
+    if match is None or len(match[1]) < 2:  # a drive letter
         return None
     return f"{match[1]}://{'/' if match[1] == _LOCAL else ''}{match[2].lstrip('/')}"
 
 
-def place_of(word: Path | str) -> StorePlace | None:
-    """Return the place of a lake: a URL, or a folder that exists; None for anything else."""
-    url = url_of(word)
+def parse_place(word: Path | str) -> StorePlace | None:
+    """Return the location of a lake: a URL, or an existing folder; None for others."""
+    url = parse_url(word)
     if url is not None and not url.startswith(f"{_LOCAL}:"):
         return RemotePlace(url.rstrip("/"))
     path = Path(url.partition("://")[2]) if url else Path(word)

@@ -1,9 +1,9 @@
-"""The schema of a database: tables of facts, and views under the documents' names.
+"""Schema of a database: tables of facts, and views under the documents' names.
 
-Tables only grow. `fact` holds everything small as it was reported. Results have typed columns,
-generated from the registry; their samples are in another table, so that no scan of results reads
-them. There is no unique index: it costs two thirds of an ingest, and the anti-join on ids keeps
-doubles out.
+Tables only grow. `fact` has everything small as it was reported. Results have typed columns,
+generated from the registry. Their samples are in another table, so that no scan of results reads
+them. There is no unique index: it takes two thirds of an ingest's time, and the anti-join on ids
+prevents duplicates.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from accelbench.evidence.launches import launches_sql
 
 APPLICATION = "accelbench"
 
-#: The version of tables and views. A database of another version is refused: change this number
-#: with every change of the columns, the tables or the views.
+#: Version of tables and views. Change it with every change of columns, tables or views: a database
+#: of another version is refused.
 SCHEMA_VERSION = 5
 
 #: The documents' tables, and the calibrations of devices.
@@ -31,7 +31,7 @@ VIEWS = (*TABLES, "launches")
 
 
 def statements(columns: Sequence[Column] = COLUMNS) -> list[str]:
-    """Return the statements that make the tables and the views in an empty database."""
+    """Return the statements that create the tables and views in an empty database."""
     typed = ", ".join(f'"{c.name}" {SQL_TYPES[c.kind]}' for c in columns)
     names = ", ".join(f'"{c.name}"' for c in columns)
     fixed = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8").split(";")
@@ -43,8 +43,8 @@ def statements(columns: Sequence[Column] = COLUMNS) -> list[str]:
     ]
 
 
-def build(con: Any, created_at: str) -> None:
-    """Make the tables and the views in an empty database."""
+def create_schema(con: Any, created_at: str) -> None:
+    """Create the tables and the views in an empty database."""
     for statement in statements():
         con.execute(statement)
     con.execute(
@@ -57,7 +57,7 @@ def columns_of(con: Any, table: str, database: str | None = None) -> list[str]:
     """Return the columns of a table or view, in order; empty if there is no such table."""
     import duckdb
 
-    # Of one table: `duckdb_columns()` goes through those of every view, for 30 ms.
+    # By table, because `duckdb_columns()` reads the columns of every view, which takes 30 ms.
     name = f'"{database}".main."{table}"' if database else f'"{table}"'
     try:
         named = con.execute("SELECT name FROM pragma_table_info(?)", [name]).fetchall()

@@ -37,7 +37,7 @@ class NoPrograms:
     def find(self):
         return []
 
-    def named_in_vain(self):
+    def explain_missing(self):
         return ""
 
     def version(self, browser):

@@ -119,7 +119,7 @@ class Browsers(NoPrograms):
     def find(self):
         return list(self.browsers)
 
-    def named_in_vain(self):
+    def explain_missing(self):
         return self.vain
 
 

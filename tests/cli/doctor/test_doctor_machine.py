@@ -13,7 +13,7 @@ from accelbench.core.protocols import Absent
 from accelbench.engines.artifacts.cache import Cache
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor import checks
-from accelbench.hardware.doctor.checks import CHECKS, GROUPS, examine, well
+from accelbench.hardware.doctor.checks import CHECKS, GROUPS, examine, is_healthy
 from accelbench.hardware.doctor.world import DoctorCheck, Health
 from accelbench.hardware.limits import ResourceLimits
 
@@ -21,7 +21,7 @@ from accelbench.hardware.limits import ResourceLimits
 def test_a_machine(here):
     # A machine where all is well gets a yes.
     found = examine(here)
-    assert well(found)
+    assert is_healthy(found)
     assert [one for _, one in found if one.health is Health.HINT] == []
     groups = [group for group, _ in found]
     assert groups == sorted(groups, key=GROUPS.index)
@@ -47,7 +47,7 @@ def test_a_machine(here):
     found = examine(here, [DoctorCheck("places", "a thing", die), *CHECKS])
     (broken,) = [one for _, one in found if one.health is Health.BROKEN]
     assert (broken.name, "in pieces" in broken.said) == ("a thing", True)
-    assert not well(found)
+    assert not is_healthy(found)
     assert len(found) > len(CHECKS)
     assert only(checks.python(here)).health is Health.OK
     assert only(checks.python(replace(here, python=(3, 10, 9)))).health is Health.BROKEN

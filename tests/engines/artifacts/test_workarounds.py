@@ -70,7 +70,7 @@ def test_a_known_failure_has_its_entry(model, failure, first):
     assert found.startswith(first)
 
 
-@pytest.mark.parametrize("form", FileFormat.known())
+@pytest.mark.parametrize("form", FileFormat.all_formats())
 def test_of_files_those_that_are_made_anew_alone_have_workarounds(form):
     """An ncnn network whose outputs were wrong was said to be no `onnx.ModelProto`."""
     file = ModelFile(form, "net", "digest", "stamp", "fp32", ())

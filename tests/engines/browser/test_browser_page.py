@@ -154,7 +154,7 @@ def test_root_in_a_container_measures_without_a_sandbox_and_it_is_said(
     without_namespaces, monkeypatch
 ):
     monkeypatch.setattr(process, "is_root", lambda: True)
-    monkeypatch.setattr(process, "container", lambda: "/.dockerenv is there")
+    monkeypatch.setattr(process, "detect_container", lambda: "/.dockerenv is there")
     engine = engine_folder()
     assert engine is not None
     page = Page(without_namespaces, engine, "wasm")
@@ -170,7 +170,7 @@ def test_root_in_a_container_measures_without_a_sandbox_and_it_is_said(
 
 def test_root_outside_a_container_is_asked_to_be_another_user(tmp_path, monkeypatch):
     monkeypatch.setattr(process, "is_root", lambda: True)
-    monkeypatch.setattr(process, "container", lambda: "")
+    monkeypatch.setattr(process, "detect_container", lambda: "")
     with pytest.raises(UnsupportedError, match="no sandbox where root starts it") as caught:
         process.BrowserProcess(tmp_path / "chromium", "wasm", "", "about:blank")
     assert caught.value.reason == "no_sandbox"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.plugins import HARDWARE, registered
+from accelbench.core.plugins import HARDWARE, find_entry_points
 from accelbench.hardware import common
 from accelbench.hardware.common import colour_of
 
@@ -39,7 +39,9 @@ LEAST_DISTANCE = 0.10
 #: Of a mark of this size against white paper.
 LEAST_CONTRAST = 3.0
 #: Without what else is installed where this runs.
-OURS = sorted(n for n, p in registered(HARDWARE).items() if p.value.startswith("accelbench."))
+OURS = sorted(
+    n for n, p in find_entry_points(HARDWARE).items() if p.value.startswith("accelbench.")
+)
 
 
 def linear(colour: str) -> Colour:
@@ -121,7 +123,7 @@ def test_every_platform_of_ours_declares_its_own():
 
 
 def _ours() -> Iterator[tuple[str, EntryPoint]]:
-    return ((name, registered(HARDWARE)[name]) for name in OURS)
+    return ((name, find_entry_points(HARDWARE)[name]) for name in OURS)
 
 
 class _Point:
@@ -143,7 +145,7 @@ def registering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def register(**detectors: Any) -> None:
         found = {name: _Point(one) for name, one in detectors.items()}
-        monkeypatch.setattr(common, "registered", lambda _: found)
+        monkeypatch.setattr(common, "find_entry_points", lambda _: found)
         colour_of.cache_clear()
 
     yield register
@@ -165,8 +167,8 @@ def test_colours_of_plugins(registering):
     assert colour_of("hailo") == "#a0b0c0"
     # A plugin that cannot be imported has a spare one.
     registering(hailo=ModuleNotFoundError("hailo"))
-    assert colour_of("hailo") in common.SPARE
-    assert colour_of("nobody knows it") in common.SPARE
+    assert colour_of("hailo") in common.SPARE_COLOURS
+    assert colour_of("nobody knows it") in common.SPARE_COLOURS
 
 
 @pytest.mark.parametrize(
@@ -174,4 +176,4 @@ def test_colours_of_plugins(registering):
 )
 def test_what_is_no_colour_is_never_drawn(registering, declared):
     registering(hailo=type("HailoDetector", (), {"colour": declared, "detect": None}))
-    assert colour_of("hailo") in common.SPARE
+    assert colour_of("hailo") in common.SPARE_COLOURS

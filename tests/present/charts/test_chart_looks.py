@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from made_up_charts import drawn, result, spec_of, subject_for, values
 
-from accelbench.core.plugins import HARDWARE, registered
-from accelbench.hardware.common import SPARE, colour_of
+from accelbench.core.plugins import HARDWARE, find_entry_points
+from accelbench.hardware.common import SPARE_COLOURS, colour_of
 from accelbench.judge.points import points
 from accelbench.present.charts import CHARTS, axes, collectives, compatibility, draw, predicted
 from accelbench.present.charts.axes import axis, decades
@@ -37,8 +37,10 @@ pytest.importorskip("vl_convert")
 
 #: What an eye tells at a glance: four times what it just tells.
 LEAST_DIFFERENCE = 0.075
-OURS = sorted(n for n, p in registered(HARDWARE).items() if p.value.startswith("accelbench."))
-MARKS = [*map(colour_of, OURS), *SPARE, *axes.GROUP_COLOURS, axes.REST_COLOUR]
+OURS = sorted(
+    n for n, p in find_entry_points(HARDWARE).items() if p.value.startswith("accelbench.")
+)
+MARKS = [*map(colour_of, OURS), *SPARE_COLOURS, *axes.GROUP_COLOURS, axes.REST_COLOUR]
 FILLS = [*compatibility._LEVELS.values(), predicted._PALE, predicted._FULL]
 FILLS += collectives._COLOURS
 

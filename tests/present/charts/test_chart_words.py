@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_up_charts import result
 
-from accelbench.core.nouns import counted, figure
+from accelbench.core.formatting import format_count, format_value
 from accelbench.judge.points import FigureInterval, Point, points
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.axes import axis, decades, own_axes, shared
@@ -32,7 +32,7 @@ def point(machine: str = "lab", **more: object) -> Point:
     ],
 )
 def test_a_figure_has_digits_and_no_exponent(value, said):
-    assert figure(value) == said
+    assert format_value(value) == said
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_names_that_are_cut():
     assert left_out(0, "cell") == left_out(-3, "cell") == []
     assert left_out(1, "cell") == ["1 more cell not drawn: accelbench report lists all."]
     assert left_out(2, "launch", "launches", "wait") == ["2 more launches not drawn: wait."]
-    assert counted(1200, "cell") == "1,200 cells"
+    assert format_count(1200, "cell") == "1,200 cells"
 
 
 def test_axes():

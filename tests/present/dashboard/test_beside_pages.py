@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 from dashboard_world import result, store, stored_in, visitor
 from entity_store import FAST, SLOW, answers, asked, card, filled, launches, rows_of, text, version
 
-from accelbench.core.figures import Statistic
-from accelbench.core.nouns import digits
+from accelbench.core.formatting import format_digits
+from accelbench.core.result_statistics import Statistic
 from accelbench.judge.comparison import Compared
 from accelbench.judge.ratios import LAUNCHES, SAMPLES, Ratio, ratio
 from accelbench.judge.run_noise import Histories
@@ -38,13 +38,15 @@ def test_devices_and_engines_beside_each_other(visited, cards):
         assert made is not None
         assert made.low is not None
         assert made.high is not None
-        assert line[3] == f"{digits(made.value)}×"
-        assert line[4] == f"{digits(made.low)}× to {digits(made.high)}×"
+        assert line[3] == f"{format_digits(made.value)}×"
+        assert line[4] == f"{format_digits(made.low)}× to {format_digits(made.high)}×"
         found.append(made.value)
     said = answers(page)
-    assert f"Fast card is {digits(median(found))}× as fast as Slow card in the median" in said
+    assert (
+        f"Fast card is {format_digits(median(found))}× as fast as Slow card in the median" in said
+    )
     assert "of 3 common configurations of 3 models: faster in 2; slower in 1." in said
-    assert f"Slower in resnet-tiny (fp32, batch 1) {digits(min(found))}×" in said
+    assert f"Slower in resnet-tiny (fp32, batch 1) {format_digits(min(found))}×" in said
     (source,) = [html.unescape(one) for one in re.findall(r'<img src="([^"]+)"', page)]
     assert visited.get(source).headers["content-type"] == "image/svg+xml"
     # The other way round is the inverse.

@@ -340,8 +340,8 @@ def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path):
 def test_a_platform_that_is_not_here_is_not_said_to_be_unmeasured(tmp_path, monkeypatch):
     """As `accelbench matrix` says it, in the page and in the chart; of another machine neither."""
     absent = {"cuda": [Absent("cuda", "no NVIDIA driver is loaded", "x")]}
-    monkeypatch.setattr(machine_matrix, "Detected", lambda: absent)
-    monkeypatch.setattr(machine_matrix, "environment", lambda: MACHINE)
+    monkeypatch.setattr(machine_matrix, "LazyInventory", lambda: absent)
+    monkeypatch.setattr(machine_matrix, "describe_environment", lambda: MACHINE)
     database = stored_in(tmp_path / "two.duckdb", result(), run="lab")
     store(database, "office", result(), machine=OTHER)
     site = visitor(database)

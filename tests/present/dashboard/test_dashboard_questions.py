@@ -344,10 +344,12 @@ def test_work_says_what_it_does_and_ends_where_it_is_stopped():
 def test_a_page_that_waits_says_what_is_done_and_stop_ends_it(site, monkeypatch):
     ended, moment = threading.Event(), 0.05
 
-    def run(_: str, __: list[str], ___: float, *, hear: Callable[[str], None], **____: Any) -> Any:
+    def run(
+        _: str, __: list[str], ___: float, *, on_line: Callable[[str], None], **____: Any
+    ) -> Any:
         try:
             while True:
-                hear("Learning from 3 measured cases …")
+                on_line("Learning from 3 measured cases …")
                 time.sleep(0.01)
         finally:
             ended.set()

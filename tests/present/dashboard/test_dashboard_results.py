@@ -12,7 +12,7 @@ from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import SpreadKind, Statistic
+from accelbench.core.result_statistics import SpreadKind, Statistic
 from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import interval_of

@@ -23,7 +23,7 @@ from accelbench.present.dashboard.snapshot import (
     taken,
 )
 from accelbench.store.database import Database
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 KNOWN = {"hardware": ["cpu", "cuda"], "machine": ["m1"]}
 
@@ -103,7 +103,7 @@ def test_keys_stay_the_same(database, tmp_path):
 def test_a_lake_is_looked_at_like_a_database(tmp_path, monkeypatch):
     folder = tmp_path / "lake"
     folder.mkdir()
-    lake = store_at(folder)
+    lake = open_store(folder)
     lake.ensure()
     store(lake, "a", result())
     assert "1 configuration" in visitor(lake).get("/results").text

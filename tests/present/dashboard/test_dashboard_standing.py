@@ -71,7 +71,7 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path):
         wrong += sum(one["wrong"] for one in found)
         for one in figures:
             point = there[one["model"]]
-            launches = [*point.rows, *point.measurement.unusable]
+            launches = [*point.rows, *point.measurement.unusable_rows]
             assert one["run_id"] == point.row["run_id"]
             assert {row["result_id"] for row in launches} <= set(one["results"])
             assert one["failed"] == (point.row.get(FAILED) or 0)

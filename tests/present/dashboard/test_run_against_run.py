@@ -11,7 +11,7 @@ import pytest
 from dashboard_world import OTHER, store, stored_in, visitor
 from entity_store import FIVE, answers, launches, rows_of, text
 
-from accelbench.core.nouns import digits
+from accelbench.core.formatting import format_digits
 from accelbench.judge.baselines import BaselineQuery, baseline_of_run
 from accelbench.judge.run_names import UnknownRunError
 from accelbench.store.database import Database
@@ -59,7 +59,7 @@ def test_run_against_run_is_the_verdict_of_check(tmp_path):
         if len(line) == 8:
             assert line[0] == question["what"]
             assert line[1].startswith(question["outcome"])
-        assert shown[1:3] == [digits(figure["before"]), digits(figure["now"])]
+        assert shown[1:3] == [format_digits(figure["before"]), format_digits(figure["now"])]
         assert shown[3].startswith(f"{figure['now'] / figure['before'] - 1.0:+.1%}")
         assert shown[5] == f"{figure['launches_before']}, {figure['launches_now']}"
     assert "1 of the baseline was not measured now" in text(page)

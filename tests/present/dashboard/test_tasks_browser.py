@@ -18,7 +18,7 @@ from dashboard_world import result, served, store, stored_in
 from entity_store import FAST, FIVE, SLOW, card, launches
 from playwright.sync_api import Locator, Page, expect
 
-from accelbench.core.nouns import digits, figure
+from accelbench.core.formatting import format_digits, format_value
 from accelbench.store.database import Database
 
 #: Milliseconds of a step on the slow card, the fast card, and the fast card by another engine.
@@ -192,7 +192,7 @@ def the_fastest_configuration_of_a_model(visit: Visit) -> None:
         " GROUP BY runtime, device_name ORDER BY avg(latency_mean_ms) LIMIT 1"
     )
     ms = visit.ask(_TIME, "vit-tiny", FAST, engine)
-    visit.says(f"{engine} on {FAST} in fp32, {digits(ms)} ms a step")
+    visit.says(f"{engine} on {FAST} in fp32, {format_digits(ms)} ms a step")
 
 
 def two_engines_over_all_common_models(visit: Visit) -> None:
@@ -212,7 +212,9 @@ def two_engines_over_all_common_models(visit: Visit) -> None:
         " FROM benchmark_results WHERE device_name = ? GROUP BY model)",
         FAST,
     )
-    visit.says(f"onnxruntime is {digits(ratio)}× as fast as pytorch in the median of 3 common")
+    visit.says(
+        f"onnxruntime is {format_digits(ratio)}× as fast as pytorch in the median of 3 common"
+    )
 
 
 def whether_the_last_run_became_slower(visit: Visit) -> None:
@@ -225,7 +227,7 @@ def whether_the_last_run_became_slower(visit: Visit) -> None:
     cells = visit.cells("Table of figures", "nightly-tiny")
     figures = "SELECT exp(avg(ln(latency_p50_ms))) FROM benchmark_results WHERE run_id = ?"
     assert cells[1].startswith("worse")
-    assert cells[3:5] == [figure(visit.ask(figures, run)) for run in ("night-2", "night-3")]
+    assert cells[3:5] == [format_value(visit.ask(figures, run)) for run in ("night-2", "night-3")]
 
 
 def the_samples_of_a_configuration_and_where_it_ran(visit: Visit) -> None:
@@ -255,7 +257,7 @@ def hardware_for_a_model_under_a_limit(visit: Visit) -> None:
     expect(visit.role("heading", "Answer")).to_be_visible(timeout=60_000)
     cells = visit.cells("Figures of the answer", "resnet-tiny")
     assert cells[2:4] == [SLOW, "pytorch"]
-    assert figure(visit.ask(_TIME, "resnet-tiny", SLOW, "pytorch")) in cells
+    assert format_value(visit.ask(_TIME, "resnet-tiny", SLOW, "pytorch")) in cells
     answer = visit.role("region", "Figures of the answer")
     fits = visit.ask(
         "SELECT count(*) FROM (SELECT max(latency_mean_ms) AS ms FROM benchmark_results"
@@ -277,8 +279,8 @@ def a_prediction_of_a_batch_that_was_never_measured(visit: Visit) -> None:
     expect(visit.page.locator("body")).to_contain_text("predictions")
     told = json.loads(visit.page.locator("body").inner_text())["predictions"][0]
     assert told["batch_size"] == 2
-    assert figure(told["latency_ms"]) in cells
-    assert figure(told["latency_low_ms"]) in cells
+    assert format_value(told["latency_ms"]) in cells
+    assert format_value(told["latency_low_ms"]) in cells
 
 
 def the_history_of_a_series(visit: Visit) -> None:
@@ -288,8 +290,8 @@ def the_history_of_a_series(visit: Visit) -> None:
         visit.ask("SELECT median(latency_mean_ms) FROM benchmark_results WHERE run_id = ?", run)
         for run in ("night-0", "night-5")
     ]
-    assert cells[1:3] == ["6", figure(ends[0])]
-    assert cells[3].startswith(figure(ends[1]))
+    assert cells[1:3] == ["6", format_value(ends[0])]
+    assert cells[3].startswith(format_value(ends[1]))
     assert f"Worse: {(ends[1] / ends[0] - 1.0) * 100:+.1f} % since 2026-01-05" in cells[4]
 
 
@@ -324,7 +326,7 @@ def models_by_engines_as_a_view_that_is_kept(visit: Visit) -> None:
     expect(visit.role("heading", "Results: by engine")).to_be_visible()
     cells = visit.cells("Pivot", "bert-tiny")
     for engine in ("onnxruntime", "pytorch"):
-        best = figure(visit.ask(_TIME, "bert-tiny", FAST, engine))
+        best = format_value(visit.ask(_TIME, "bert-tiny", FAST, engine))
         assert sum(cell.split()[0] == best for cell in cells[1:]) == 1, engine
 
 
@@ -352,7 +354,9 @@ def three_of_two_pages_beside_each_other(visit: Visit) -> None:
     expect(visit.role("heading", "Comparison")).to_be_visible()
     for model in chosen:
         ms = visit.ask("SELECT latency_mean_ms FROM benchmark_results WHERE model = ?", model)
-        assert any(cell.split()[:1] == [figure(ms)] for cell in visit.cells("Comparison", model))
+        assert any(
+            cell.split()[:1] == [format_value(ms)] for cell in visit.cells("Comparison", model)
+        )
 
 
 def a_point_of_the_front(visit: Visit) -> None:
@@ -362,7 +366,7 @@ def a_point_of_the_front(visit: Visit) -> None:
         "SELECT min(ms) FROM (SELECT exp(avg(ln(latency_mean_ms))) AS ms FROM benchmark_results"
         " WHERE status = 'ok' GROUP BY series_key)"
     )
-    assert figure(fastest) in cells
+    assert format_value(fastest) in cells
     front = visit.role("region", "The front as a table")
     visit.hand.press(front.get_by_role("link", name="bert-tiny").first)
     expect(visit.role("heading", "Its launches")).to_be_visible()
@@ -388,7 +392,7 @@ def a_device_against_another_with_the_losers(visit: Visit) -> None:
         SLOW,
         FAST,
     )
-    visit.says(f"{FAST} is {digits(ratio)}× as fast as {SLOW} in the median of 3 common")
+    visit.says(f"{FAST} is {format_digits(ratio)}× as fast as {SLOW} in the median of 3 common")
     visit.says("Slower in resnet-tiny (fp32, batch 1) 0.")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.nouns import four_digits
+from accelbench.core.formatting import format_four_digits
 from accelbench.judge.matrix import matrix
 from accelbench.judge.points import points
 from accelbench.present.charts.chart import Subject
@@ -205,4 +205,4 @@ def test_a_hostile_name_is_text_everywhere(name):
     ("value", "said"), [(23964.2, "23,964"), (2400.0, "2,400"), (0.00081234, "0.0008123")]
 )
 def test_no_large_figure_has_an_exponent(value, said):
-    assert four_digits(value) == said
+    assert format_four_digits(value) == said

@@ -19,7 +19,7 @@ import pytest
 from dashboard_world import MACHINE, result, store
 
 from accelbench.core.errors import UsageError
-from accelbench.core.facts import part_id
+from accelbench.core.facts import node_run_id
 from accelbench.fleet.fleet_nodes import node_name
 from accelbench.present.dashboard.snapshot import taken
 from accelbench.present.publishing import bundle as bundle_module
@@ -321,7 +321,7 @@ def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path):
     machine = {**MACHINE, "machine": HOST}
     store(
         database,
-        part_id(fleet, node),
+        node_run_id(fleet, node),
         result(warnings=[f"{node} was cut off", "ssh root@SECRET-LAB refused", f"{HOST}:6379"]),
         machine=machine,
         fleet=fleet,

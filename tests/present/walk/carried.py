@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
-from accelbench.measure.launch_verdicts import interval_of, typical
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of
 
 #: Beyond so many items of a model its pairs come to any ratio.
 _MOST_ITEMS = 700
@@ -137,11 +137,11 @@ def _average(
     for name in {name for row in rows for name in row.times}:
         steps = [row.times[name] for row in rows if name in row.times]
         found[Kind.TIME].update(_middles(steps))
-        by_statistic.setdefault(f"step {name}", []).append(typical(steps))
+        by_statistic.setdefault(f"step {name}", []).append(geometric_mean(steps))
         items = [row.items[name] for row in rows if name in row.items]
         if items:
             found[Kind.ITEM].update(_middles(items))
-            by_statistic.setdefault(name, []).append(typical(items))
+            by_statistic.setdefault(name, []).append(geometric_mean(items))
     for kind, values in (
         (Kind.RATE, [row.rates[0] for row in rows if row.rates]),
         (Kind.RATE, [row.rates[-1] for row in rows if row.rates]),
@@ -152,7 +152,7 @@ def _average(
             found[kind].update(_middles(values))
             by_statistic.setdefault(
                 {Kind.RATE: "rate", Kind.ITEM: "mean"}.get(kind, "memory"), []
-            ).append(typical(values))
+            ).append(geometric_mean(values))
 
 
 def _runs_of_series(rows: Iterable[SourceRow]) -> list[list[list[SourceRow]]]:
@@ -180,4 +180,4 @@ def _level(found: dict[Kind, set[float]], runs: Sequence[Sequence[SourceRow]]) -
 
 
 def _middles(values: Sequence[float]) -> list[float]:
-    return [typical(values), median(values), *(interval_of(values) or ())]
+    return [geometric_mean(values), median(values), *(interval_of(values) or ())]

@@ -15,19 +15,19 @@ from accelbench.core.axes import AXES
 from accelbench.core.case import Option
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.core.free_dimensions import combinations
+from accelbench.core.formatting import parse_duration, parse_integers, split_words
+from accelbench.core.free_dimensions import parse_combinations
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import numbers, seconds, words
-from accelbench.core.option_types import meant, written
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.option_types import parse_settings, resolve_setting
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.core.precision import parse_precision
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.run_options import DISTRIBUTED, RunField, RunSpec, run_fields
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware.browsers import BROWSER_VARIABLE
-from accelbench.hardware.detect import GPU, platform_named
+from accelbench.hardware.detect import GPU, parse_platform
 from accelbench.judge.filters import hardware_words, model_words
 from accelbench.models.data.folder import look
 from accelbench.models.data.labelled import look_labelled
@@ -110,7 +110,7 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
                 "Name platforms, or let one be chosen.",
             )
         return (AUTO,)
-    return tuple(dict.fromkeys(platform_named(name) for name in names))
+    return tuple(dict.fromkeys(parse_platform(name) for name in names))
 
 
 #: The two models that the guide's own runner means by both.
@@ -287,10 +287,10 @@ def options(compiled: bool, threads: int | None) -> dict[str, Option]:
 def runtime_options(values: Iterable[str] | None) -> dict[str, dict[str, Option]]:
     """What was set for single runtimes, by runtime and name: each seen to be one that it has."""
     by_runtime: dict[str, dict[str, Option]] = {}
-    points = registered(ENGINES)
-    for setting in written(values):
+    points = find_entry_points(ENGINES)
+    for setting in parse_settings(values):
         name = runtime_named(setting.runtime)
-        by_runtime.setdefault(name, {})[setting.name] = meant(
+        by_runtime.setdefault(name, {})[setting.name] = resolve_setting(
             setting, load(points[name]).info.options
         )
     return by_runtime
@@ -325,24 +325,24 @@ def in_one_spelling(typed: Typed, given: frozenset[str]) -> tuple[dict[str, Any]
 def sizes_of(typed: Mapping[str, list[str] | None]) -> dict[str, Any]:
     """Return the sizes in lists of words, by the fields of a request."""
     return {
-        axis.asked: combinations(typed[axis.asked])
+        axis.option_key: parse_combinations(typed[axis.option_key])
         if axis.text
-        else numbers(typed[axis.asked], axis.option, least=axis.least)
+        else parse_integers(typed[axis.option_key], axis.option, least=axis.least)
         for axis in AXES
-        if axis.asked in typed
+        if axis.option_key in typed
     }
 
 
 def _read(field: RunField, value: Any) -> Any:
     if field.kind == "duration":
-        return seconds(value, field.option)
+        return parse_duration(value, field.option)
     if not field.several:
         return value
     if field.kind == "number":
-        return numbers(value, field.option, least=field.least or 0)
+        return parse_integers(value, field.option, least=field.least or 0)
     if field.name == "hardware":
         return hardware_words(value or ())
-    return tuple(value or ()) if field.whole or not field.names else words(value)
+    return tuple(value or ()) if field.whole or not field.names else split_words(value)
 
 
 def with_block(spec: RunSpec, block: Typed) -> RunSpec:
@@ -363,7 +363,7 @@ def spec_of(typed: Typed) -> RunSpec:
     if typed["input_file"] is not None:
         own["accuracy"] = "off"  # its arrays are fed as they are
         own["data"] = str(typed["input_file"].expanduser().absolute())
-    own["launches"] = launches(typed["launches"], words(typed["framework"]), typed["against"])
+    own["launches"] = launches(typed["launches"], split_words(typed["framework"]), typed["against"])
     own["verify"] = verification(typed["verify"], typed["verify_only"], typed["benchmark_only"])
     own["label"] = label(typed["label"])
     return RunSpec(**own, sizes=sizes_of(typed), fix=not typed["no_fix"])

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 from accelbench.cli.arguments.shared_options import SpacedLists, with_parameters
-from accelbench.core.axes import numbered
-from accelbench.core.nouns import LARGEST
+from accelbench.core.axes import numeric_axes
+from accelbench.core.formatting import LARGEST
 from accelbench.core.run_options import GROUPS, PlanSection, RunField, run_fields, size_field
 from accelbench.present.terminal.terminal import deliver
 
@@ -68,10 +68,10 @@ SIZES: dict[str, list[str] | None] = {}
 
 def with_numbered_sizes(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for each axis of numbers in place of its parameter `sizes`."""
-    axes = numbered()
+    axes = numeric_axes()
 
     def read(typed: dict[str, Any]) -> dict[str, Any]:
-        return {"sizes": {axis.asked: typed.pop(axis.asked) for axis in axes}, **typed}
+        return {"sizes": {axis.option_key: typed.pop(axis.option_key) for axis in axes}, **typed}
 
     added = [_parameter(size_field(axis)) for axis in axes]
     return with_parameters(command, added, "sizes", read)

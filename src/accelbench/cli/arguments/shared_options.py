@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import meant
+from accelbench.core.formatting import suggest
 from accelbench.core.safe_text import in_quotes
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class NamedCommands(TyperGroup):
                 )
             raise UsageError(
                 f"There is no command {in_quotes(word)}.",
-                f"{meant(word, names, 'Commands', like=0.6)} {ctx.command_path} --help",
+                f"{suggest(word, names, 'Commands', similarity=0.6)} {ctx.command_path} --help",
             )
         return super().resolve_command(ctx, args)
 

@@ -22,11 +22,11 @@ from accelbench.cli.arguments.shared_options import (
 from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import words
+from accelbench.core.formatting import split_words
 from accelbench.judge.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
 from accelbench.judge.filters import Filters
 from accelbench.judge.regressions import Check
-from accelbench.store.files import explained
+from accelbench.store.files import explain_os_errors
 
 _, option = parameters_of("check")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -56,7 +56,7 @@ def check(
     from accelbench.cli.services.noise import noise_floor
 
     refuse_threshold(threshold)
-    allowing = allowed(words(allow), ALLOWED)
+    allowing = allowed(split_words(allow), ALLOWED)
     if noise is not None:
         refuse_beside(
             {
@@ -71,11 +71,11 @@ def check(
             "--noise measures one thing against itself, where {} would mean nothing.",
             "Leave out one or the other.",
         )
-        from accelbench.store.opening import store_at
+        from accelbench.store.opening import open_store
 
-        database = store_at(db)
+        database = open_store(db)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
-    sought = BaselineQuery(filters, tuple(words(run)), machine, allowing)
+    sought = BaselineQuery(filters, tuple(split_words(run)), machine, allowing)
     if baseline is None and rerun:
         raise UsageError(
             "--rerun is of a --baseline: the arms of one run were measured in turns.",
@@ -111,7 +111,7 @@ def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_jso
 
 def _append(path: Path, text: str) -> None:
     """Add to what is there: a step of CI has one summary file for all that it says."""
-    with explained("Writing the summary", path, "--markdown"):
+    with explain_os_errors("Writing the summary", path, "--markdown"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text)

@@ -20,11 +20,11 @@ from accelbench.cli.arguments.shared_options import (
     with_filters,
 )
 from accelbench.cli.services.opening import filled
-from accelbench.core.columns import ASKED, OF_ACCURACY
-from accelbench.core.devices import named_apart
-from accelbench.core.errors import EXIT_CANNOT_TELL, UsageError
-from accelbench.core.figures import TIMES
-from accelbench.core.nouns import listed, meant, words
+from accelbench.core.columns import ACCURACY_COLUMN_NAMES, CONFIGURATION_COLUMNS
+from accelbench.core.devices import disambiguate_devices
+from accelbench.core.errors import EXIT_INCONCLUSIVE, UsageError
+from accelbench.core.formatting import join_first, split_words, suggest
+from accelbench.core.result_statistics import TIME_COLUMNS
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
@@ -49,13 +49,13 @@ _, option = parameters_of("compare")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _COLUMNS = (
-    *ASKED,
+    *CONFIGURATION_COLUMNS,
     *("family", "case_id", "arm", "series_key", "run_id", "launch", "status", "reason"),
     *("provenance", "emulated", "started_at"),
-    *TIMES,
+    *TIME_COLUMNS,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
     *("verification", "verification_error"),
-    *OF_ACCURACY,
+    *ACCURACY_COLUMN_NAMES,
     *("device_fingerprint", "cost_usd", "energy_per_item_joules", "power_watts"),
 )
 #: Places that are named where a baseline is none of them.
@@ -94,16 +94,16 @@ def compare(
     refuse_taken(output)
     axis, given = _axis(by), prices_at(prices)
     _refuse_sort(sort, pivot)
-    allowing = allowed(words(allow), REFUSED)
+    allowing = allowed(split_words(allow), REFUSED)
     database = filled(db)
-    with database.asking():
+    with database.keep_open():
         found = rows_to_compare(
             database,
             filters,
             columns=_COLUMNS,
             axis=axis.name,
             baseline=baseline,
-            runs=words(run),
+            runs=split_words(run),
             machine=machine,
         )
         rows, held, chosen, known = found.rows, found.baseline, found.machine, found.known
@@ -112,7 +112,7 @@ def compare(
     names = [str(other) for other in found.others]
     if not pivot:  # prices go by a device's own name
         rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
-    rows = named_apart(rows)
+    rows = disambiguate_devices(rows)
     if pivot:
         document = _pivoted(rows, known, sort or SORTS[0], str(chosen), names, filters)
         present(document, output, as_json)
@@ -125,7 +125,8 @@ def compare(
         places = {line.side.value for lines in tables for line in lines}
         names = sorted(" ".join(str(part) for part in place if part) for place in places)
         raise UsageError(
-            f"Nothing was measured at {in_quotes(baseline)}.", f"There is: {listed(names, _NAMED)}."
+            f"Nothing was measured at {in_quotes(baseline)}.",
+            f"There is: {join_first(names, _NAMED)}.",
         )
     shown = [line.side.row for lines in tables for line in lines]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
@@ -142,9 +143,9 @@ def _end_without_ratios(tables: Sequence[Sequence[Compared]], *, written: bool) 
         return
     reasons = list(dict.fromkeys(line.refused for line in every if line.refused))
     if reasons:
-        complain(f"Nothing was compared: {listed(reasons, between='; ')}.")
+        complain(f"Nothing was compared: {join_first(reasons, separator='; ')}.")
     if reasons or not written:
-        raise typer.Exit(EXIT_CANNOT_TELL)
+        raise typer.Exit(EXIT_INCONCLUSIVE)
 
 
 def _nothing_alike(
@@ -228,6 +229,6 @@ def _pivoted(
 
 def _axis(name: str) -> ComparisonAxis:
     if name not in AXES:
-        advice = meant_by_column(name) or meant(name, AXES, "Axes")
+        advice = meant_by_column(name) or suggest(name, AXES, "Axes")
         raise UsageError(f"There is no axis named {in_quotes(name)}.", advice)
     return AXES[name]

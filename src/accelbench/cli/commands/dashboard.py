@@ -117,7 +117,7 @@ def _filled(path: Path | None) -> Database:
     from accelbench.cli.services.opening import filled
 
     database = filled(path)
-    with database.asking():  # what cannot be read is said here, not on every page
+    with database.keep_open():  # what cannot be read is said here, not on every page
         return database
 
 

@@ -20,7 +20,7 @@ from accelbench.cli.services.report_files import (
     told_runs,
 )
 from accelbench.core.errors import EXIT_NO, UsageError
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.exchange.imports.reading import KINDS, placed, read_import
 from accelbench.exchange.writing import refuse_taken
 from accelbench.present.document import Document, Facts
@@ -48,11 +48,11 @@ from accelbench.present.terminal.tables import answer_document, apart, jsonable
 from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
 from accelbench.present.texts import phrase
 from accelbench.store.database import Database
-from accelbench.store.files import ReadOnlyPlaceError
+from accelbench.store.files import NotWritableError
 from accelbench.store.lake import Lake
 from accelbench.store.merge_validation import ConflictError
-from accelbench.store.opening import store_at
-from accelbench.store.places import place_of
+from accelbench.store.opening import open_store
+from accelbench.store.places import parse_place
 
 app = typer.Typer(
     cls=NamedCommands,
@@ -77,8 +77,8 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Make an empty database. One of ours that is there already stays."""
-    database = store_at(db)
-    exists = database.begun
+    database = open_store(db)
+    exists = database.is_created
     backup = database.init(overwrite=overwrite)
     made = backup is not None or not exists
     if as_json:
@@ -94,7 +94,7 @@ def init(
 @app.command()
 def status(db: DbOption = None, as_json: JsonOption = False) -> None:
     """Show what the database holds."""
-    database = store_at(db)
+    database = open_store(db)
     _fill(database)
     summary = {**database.status(), "machines": machines_of(database)}
     if as_json:
@@ -119,7 +119,7 @@ def sql(
     if as_json and as_csv:
         raise UsageError("--json and --csv contradict each other.", "Leave one out.")
     refuse_but_one(query)
-    database = store_at(db)
+    database = open_store(db)
     _fill(database)
     try:
         columns, rows = database.query(query, sealed=True)
@@ -170,7 +170,7 @@ def export(
     if to is not None:
         if form is not None:
             raise UsageError("--to and --format contradict each other.", "Leave one out.")
-        database = store_at(db)
+        database = open_store(db)
         _fill(database)
         filters = selected(database, models, run)
         document, lines = to_tracker(place, to, database, filters, samples)
@@ -182,7 +182,7 @@ def export(
     path = Path(place)
     form = format_for(path, form)
     refuse_taken(path)
-    database = store_at(db)
+    database = open_store(db)
     _fill(database)
     where, params = stored(selected(database, models, run))
     runs = told_runs(database)
@@ -212,8 +212,8 @@ def merge(
 
     Ends with 1 if a result was refused; the others come in.
     """
-    database = store_at(db)
-    if database.there:
+    database = open_store(db)
+    if database.exists:
         _fill(database)
     merged = []
     for other in others:
@@ -234,8 +234,13 @@ def merge(
             }
         )
         if not as_json:
-            results, facts = counted(report.results, "result"), counted(report.facts, "other fact")
-            refused = f"; {counted(report.refused, 'result')} refused" if report.refused else ""
+            results, facts = (
+                format_count(report.results, "result"),
+                format_count(report.facts, "other fact"),
+            )
+            refused = (
+                f"; {format_count(report.refused, 'result')} refused" if report.refused else ""
+            )
             print_line(f"{results} and {facts} from {name}{refused}")
             if report.copies:
                 print_line(phrase("store.copies-kept", count=report.copies))
@@ -264,8 +269,8 @@ def import_(
 ) -> None:
     """Bring in what others measured: whole files or nothing. Doing it twice changes nothing."""
     content = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
-    database = store_at(db)
-    if database.there:
+    database = open_store(db)
+    if database.exists:
         _fill(database)
     try:
         filled = database.bring_in(content.run_id, content.facts, content.bodies, content.queries)
@@ -290,7 +295,7 @@ def import_(
             }
         )
         return
-    print_line(f"{counted(filled.results, 'result')} from {_files(content.files)}")
+    print_line(f"{format_count(filled.results, 'result')} from {_files(content.files)}")
     if filled.repeated:
         print_line(phrase("store.repeated-lines", count=filled.repeated))
     if known_count:
@@ -309,8 +314,8 @@ def import_(
 @app.command()
 def compact(db: DbOption = None, as_json: JsonOption = False) -> None:
     """Make one file of the many of a lake; those that an earlier one replaced go."""
-    lake = store_at(db)
-    if not lake.there:
+    lake = open_store(db)
+    if not lake.exists:
         raise UsageError(
             f"There is no lake at {lake.name}.", "Name one with --db, a folder or a URL."
         )
@@ -332,13 +337,13 @@ def _files(files: Sequence[Path]) -> str:
 
 
 def _other(word: Path, database: Database) -> tuple[str, Path]:
-    place = place_of(word)
+    place = parse_place(word)
     if place is None:
         return str(word), word.expanduser()
-    lake = Lake.at(place)
+    lake = Lake.from_place(place)
     if isinstance(database, Lake) and database.name == lake.name:
         raise UsageError(f"{lake.name} is the lake itself.", "Name another one to merge.")
-    if not lake.there:
+    if not lake.exists:
         raise UsageError(f"{lake.name} is no lake.", "Name a database or a lake to merge.")
     _fill(lake)
     return lake.name, lake.path
@@ -348,16 +353,16 @@ def _fill(database: Database) -> None:
     """Bring in what runs left in the journals; where that cannot be written, say so and go on."""
     try:
         filled = database.fill()
-    except ReadOnlyPlaceError as error:
+    except NotWritableError as error:
         _warn([f"{error.message} What waits in {database.journals} is not shown."])
         return
     if filled.results and isinstance(database, Lake):
         are = "is" if filled.results == 1 else "are"
-        _warn([f"{counted(filled.results, 'result')} {are} new here."])
+        _warn([f"{format_count(filled.results, 'result')} {are} new here."])
     elif filled.results:
         singular = filled.results == 1
         was, now = ("was", "is") if singular else ("were", "are")
-        results = counted(filled.results, "result")
+        results = format_count(filled.results, "result")
         _warn([f"{results} {was} waiting in journals and {now} now in the database."])
     _warn(filled.problems)
 

@@ -32,7 +32,7 @@ def doctor(
     Engines are imported in processes of their own. Exit code 0 where nothing that is
     installed is broken or clashes; what is missing is optional.
     """
-    from accelbench.hardware.doctor.checks import examine, well
+    from accelbench.hardware.doctor.checks import examine, is_healthy
 
     findings = [*examine(world(db, timeout)), *_project()]
     if as_json:
@@ -42,7 +42,7 @@ def doctor(
         from accelbench.present.terminal.hardware import doctor_document
 
         show(doctor_document(findings))
-    if not well(findings):
+    if not is_healthy(findings):
         raise typer.Exit(EXIT_ENVIRONMENT)
 
 
@@ -78,11 +78,11 @@ def world(db: Path | None, timeout: float) -> World:
 
 def document(findings: Examined) -> dict[str, Any]:
     """Everything as plain JSON values."""
-    from accelbench.hardware.doctor.checks import well
+    from accelbench.hardware.doctor.checks import is_healthy
     from accelbench.hardware.doctor.world import Health
 
     return {
-        "ok": well(findings),
+        "ok": is_healthy(findings),
         "counts": {h.value: sum(finding.health is h for _, finding in findings) for h in Health},
         "checks": [
             {

@@ -20,8 +20,8 @@ from accelbench.cli.arguments.run_spec_options import (
 )
 from accelbench.cli.arguments.shared_options import AS_JSON, NamedCommands, parameters_of
 from accelbench.cli.commands.run import termination_as_interrupt
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
-from accelbench.core.nouns import counted, seconds
+from accelbench.core.errors import EXIT_INCONCLUSIVE, EXIT_NO, UsageError
+from accelbench.core.formatting import format_count, parse_duration
 from accelbench.core.safe_text import in_quotes
 from accelbench.present.terminal.terminal import print_line
 
@@ -80,7 +80,7 @@ def run(
     stream = sys.stderr if spec.as_json else sys.stdout
     places = replace(running.places_of(spec), command=("accelbench", "fleet", "run"))
     rules = DispatchRules(
-        attempts=attempts, silence=seconds(silence, "--silence") or DispatchRules.silence
+        attempts=attempts, silence=parse_duration(silence, "--silence") or DispatchRules.silence
     )
     where = FleetAddress.of(address, token_file)
     with termination_as_interrupt():
@@ -164,9 +164,9 @@ def start(
     """
     from accelbench.fleet import session
     from accelbench.fleet.ray_cluster import is_loopback
-    from accelbench.hardware.detect import Detected
+    from accelbench.hardware.detect import LazyInventory
 
-    node = session.start(host, port, Detected(), measures=not coordinator)
+    node = session.start(host, port, LazyInventory(), measures=not coordinator)
     print_line(f"A fleet is at {node.address}. Its token is in {node.token_file}.")
     alone = is_loopback(host)
     who = "Another node of this machine" if alone else "Another machine, with a copy of that file,"
@@ -188,9 +188,9 @@ def join(
 ) -> None:
     """Let this machine measure for a fleet, until accelbench fleet stop."""
     from accelbench.fleet import session
-    from accelbench.hardware.detect import Detected
+    from accelbench.hardware.detect import LazyInventory
 
-    node = session.join(address, token_file, host, Detected())
+    node = session.join(address, token_file, host, LazyInventory())
     print_line(f"This machine measures for the fleet at {node.address}.")
     print_line("It leaves with: accelbench fleet stop")
 
@@ -204,7 +204,7 @@ def stop(keep_logs: bool = option(False, "--keep-logs")) -> None:
     from accelbench.fleet import session
 
     stopped = session.stop(keep_logs=keep_logs)
-    ended = counted(stopped.processes, "process", "processes")
+    ended = format_count(stopped.processes, "process", "processes")
     fleet = stopped.processes
     print_line(f"Ended {ended}." if fleet else "No fleet was started on this machine.")
     for folder in stopped.logs:
@@ -285,20 +285,23 @@ def validate(
     """
     from accelbench.cli.arguments import resolved_values
     from accelbench.cli.services import fleet_running
-    from accelbench.core.nouns import words
+    from accelbench.core.formatting import split_words
     from accelbench.engines.shared.names import runtimes_named
     from accelbench.fleet.session import FleetAddress
 
     where = FleetAddress.of(address, token_file)
     if plan is not None:
         typed = {"hardware": hardware, "framework": framework, "launches": launches}
-        planned = planned_work(ctx, [str(plan), *words(models)], typed)
+        planned = planned_work(ctx, [str(plan), *split_words(models)], typed)
         asked = replace(planned, spec=planned.spec.with_values(label=fleet_running.LABEL))
     else:
         asked = fleet_running.usual_work(
-            words(models), words(hardware), runtimes_named(words(framework)), launches
+            split_words(models),
+            split_words(hardware),
+            runtimes_named(split_words(framework)),
+            launches,
         )
-    platforms = resolved_values.platforms(words(hardware)) if probes else None
+    platforms = resolved_values.platforms(split_words(hardware)) if probes else None
     only_probes = probes and plan is None and not models
     work = None if only_probes else asked
     with termination_as_interrupt():
@@ -308,7 +311,7 @@ def validate(
     if verdict.bad:
         raise typer.Exit(EXIT_NO)
     if verdict.open:
-        raise typer.Exit(EXIT_CANNOT_TELL)
+        raise typer.Exit(EXIT_INCONCLUSIVE)
 
 
 app.command("run", cls=RunCommand)(run)

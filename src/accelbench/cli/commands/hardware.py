@@ -21,9 +21,9 @@ from accelbench.core.errors import (
     MissingExtraError,
     SurroundingsError,
     UsageError,
-    setting_up,
+    setup_command,
 )
-from accelbench.core.nouns import words
+from accelbench.core.formatting import split_words
 from accelbench.core.plugins import ENGINES, PluginError, load_all
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.safe_text import in_quotes
@@ -53,7 +53,8 @@ class Serving:
         if self.installed:
             return self.name
         return (
-            f"{self.name} ({f'needs {setting_up(self.extra)}' if self.extra else 'not installed'})"
+            f"{self.name}"
+            f" ({f'needs {setup_command(self.extra)}' if self.extra else 'not installed'})"
         )
 
 
@@ -78,11 +79,11 @@ def hardware(
     """
     from accelbench.cli.arguments.resolved_values import use_browser
     from accelbench.hardware.detect import detect, detect_all
-    from accelbench.hardware.telemetry.energy import meters_of
+    from accelbench.hardware.telemetry.energy import describe_meters
 
     use_browser(browser)
 
-    wanted = words([*(names or ()), *hardware_option])
+    wanted = split_words([*(names or ()), *hardware_option])
     if calibrate:
         _calibrate(wanted, db, processes, as_json=as_json)
         return
@@ -92,7 +93,7 @@ def hardware(
     served, broken = runtimes()
     known = known_calibrations(db)
     found = [one for ones in platforms.values() for one in ones if isinstance(one, Device)]
-    meters = meters_of(found)
+    meters = describe_meters(found)
     if as_json:
         whole = {**document(platforms, served, broken, known), "energy_meters": meters}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
@@ -121,7 +122,7 @@ def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_jso
 def _platforms(typed: Iterable[str]) -> dict[str, None]:
     """The platforms that are asked about; of gpu the one that is here, else why none is."""
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.detect import GPU, GPU_PLATFORMS, gpu_here
+    from accelbench.hardware.detect import GPU, GPU_PLATFORMS, find_gpu
 
     names: dict[str, None] = {}
     for word in typed:
@@ -129,7 +130,7 @@ def _platforms(typed: Iterable[str]) -> dict[str, None]:
             names[word.lower()] = None
             continue
         try:
-            names[gpu_here().partition(":")[0]] = None
+            names[find_gpu().partition(":")[0]] = None
         except SurroundingsError:
             names |= dict.fromkeys(GPU_PLATFORMS)
     return names
@@ -241,14 +242,14 @@ def calibrated(
 
     A device that fails is no reason to leave out the next one; its error ends the command.
     """
-    from accelbench.hardware.environment import environment
+    from accelbench.hardware.environment import describe_environment
     from accelbench.present.terminal.hardware import ProbeProgress
     from accelbench.run.calibrating import calibrate, record
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    database = store_at(path)
+    database = open_store(path)
     database.ensure()
-    surroundings = environment()
+    surroundings = describe_environment()
     errors: list[SurroundingsError] = []
     for device in devices:
         try:

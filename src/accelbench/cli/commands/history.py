@@ -18,7 +18,7 @@ from accelbench.cli.arguments.shared_options import (
 )
 from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import words
+from accelbench.core.formatting import split_words
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import Filters
@@ -68,8 +68,8 @@ def history(
     if not 0 < threshold < 10:
         raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
     database = filled(db)
-    with database.asking():
-        runs = tuple(map(str, only_runs(database, words(run)).get("run_id", ())))
+    with database.keep_open():
+        runs = tuple(map(str, only_runs(database, split_words(run)).get("run_id", ())))
         if runs:
             filters |= measured_series(database, runs)
         where, values, here, others = on_one_machine(database, filters, machine, runs)

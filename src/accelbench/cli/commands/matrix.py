@@ -18,12 +18,12 @@ from accelbench.cli.arguments.shared_options import (
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
-from accelbench.core.figures import OF_A_STEP
-from accelbench.core.nouns import words
+from accelbench.core.formatting import split_words
+from accelbench.core.result_statistics import STEP_COLUMNS
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.unusable_reasons import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.hardware.detect import platforms_named
+from accelbench.hardware.detect import stored_platforms
 from accelbench.judge.attempts import QUESTION
 from accelbench.judge.filters import Filters, by_word, filters_of, marks, where_of, words_of
 from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
@@ -44,7 +44,7 @@ _COLUMNS = tuple(dict.fromkeys((
     "device_fingerprint",
     "advice", "verification", "verification_error", "nulls", "workarounds", "throughput",
     "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
-    "effective_sample_count", *REASON_COLUMNS, "throughput_unit", "latency_std_ms", *OF_A_STEP,
+    "effective_sample_count", *REASON_COLUMNS, "throughput_unit", "latency_std_ms", *STEP_COLUMNS,
 )))  # fmt: skip
 _EMPTY = dict.fromkeys(_COLUMNS)
 #: Results of one machine that a matrix is made of.
@@ -78,8 +78,8 @@ def matrix(
     refuse_taken(output)
     if page is not None and (form != "table" or output is not None):
         raise UsageError("--page is of the table in a terminal.", "Leave it out: the rest has all.")
-    filters = _filters([*(models or []), *named], words(family), precision, mode)
-    platforms = (platform for name in words(hardware) for platform in platforms_named(name))
+    filters = _filters([*(models or []), *named], split_words(family), precision, mode)
+    platforms = (platform for name in split_words(hardware) for platform in stored_platforms(name))
     only = tuple(dict.fromkeys(platforms))
     made, about = _made(filled_if_any(db, filters), filters, machine, only)
     if output is None and form == "table":

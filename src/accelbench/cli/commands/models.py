@@ -10,10 +10,10 @@ from typing import Any
 import typer
 
 from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
-from accelbench.core.axes import AS_ASKED, Part, axes_of
+from accelbench.core.axes import COLUMN_ORDER, Part, axes_of
 from accelbench.core.case import Shapes
+from accelbench.core.formatting import NO_DATA
 from accelbench.core.model import AnalyticCost, ModelSpec
-from accelbench.core.nouns import NO_DATA
 from accelbench.models.cost import cost
 from accelbench.models.find import every_model
 from accelbench.models.selection import choose, notes_on
@@ -80,8 +80,8 @@ def card(spec: ModelSpec) -> dict[str, Any]:
 
 
 def _sizes(spec: ModelSpec) -> Iterator[tuple[str, int | None]]:
-    for axis in axes_of(*AS_ASKED):
-        yield axis.column, axis.own(spec)
+    for axis in axes_of(*COLUMN_ORDER):
+        yield axis.column, axis.default_size(spec)
         if axis.field == "sequence":
             yield "max_sequence_length", spec.max_sequence
 
@@ -125,7 +125,7 @@ def _table(specs: tuple[ModelSpec, ...]) -> Document:
 
 def _in_full(spec: ModelSpec) -> list[str]:
     counted = _for_one_item(spec)
-    sizes = {axis.word: axis.own(spec) for axis in axes_of(Part.INPUT, Part.PASSES)}
+    sizes = {axis.word: axis.default_size(spec) for axis in axes_of(Part.INPUT, Part.PASSES)}
     makes = spec.generation
     rows = {
         "family": spec.family.value,

@@ -21,7 +21,7 @@ from accelbench.cli.arguments.shared_options import (
 )
 from accelbench.cli.services.report_files import FORMATS, drawn_into
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import meant, words
+from accelbench.core.formatting import split_words, suggest
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken
@@ -64,18 +64,18 @@ def plot(
     """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
     from accelbench.judge.costs import nothing_priced
 
-    names = words(chart)
+    names = split_words(chart)
     if names == ("list",):
         _list()
         return
     chosen = _charts([*names, *(["architecture"] if architecture_comparison else [])])
-    wanted = _wanted(output, output_dir, _forms(words(form)), chosen)
+    wanted = _wanted(output, output_dir, _forms(split_words(form)), chosen)
     if model_id:
         filters |= {"model": (*filters.get("model", ()), *filters_of(model_id)["model"])}
     if (json_path or input_dir) and db:
         raise UsageError("Charts are of files or of a database.", "Leave out one of them.")
     files = [*json_path, *files_in(input_dir)]
-    subject = _subject(files, words(run), filters, machine, prices_at(prices), db)
+    subject = _subject(files, split_words(run), filters, machine, prices_at(prices), db)
     for sentence in nothing_priced(subject.rows, subject.prices):
         complain(sentence)
     dropped = not_measured(filters, subject.rows)
@@ -183,7 +183,8 @@ def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
     for name in names:
         if name not in CHARTS:
             raise UsageError(
-                f"There is no chart {in_quotes(name)}.", meant(name, CHARTS, "Charts", like=0.6)
+                f"There is no chart {in_quotes(name)}.",
+                suggest(name, CHARTS, "Charts", similarity=0.6),
             )
     return {name: CHARTS[name] for name in dict.fromkeys(names)} or CHARTS
 

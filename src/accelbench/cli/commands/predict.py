@@ -23,10 +23,10 @@ from accelbench.cli.arguments.shared_options import (
     refuse_beside,
 )
 from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
-from accelbench.core.axes import numbered
+from accelbench.core.axes import numeric_axes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import counted, listed, numbers, words
+from accelbench.core.formatting import format_count, join_first, parse_integers, split_words
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.evidence.launches import COMPARABLE_SQL
@@ -137,8 +137,10 @@ def predict(
                 mode, tensor_parallel, pipeline_parallel, data_parallel, expert_parallel,
                 prefill_workers, decode_workers, prefill_tensor_parallel, rate, config,
             ),
-            [*words(models or ()), *words(model_name)], sizes_of(sizes), hardware_words(hardware),
-            words(framework), words(precision), numbers(words(concurrency), "--concurrency"),
+            [*split_words(models or ()), *split_words(model_name)], sizes_of(sizes),
+            hardware_words(hardware),
+            split_words(framework), split_words(precision),
+            parse_integers(split_words(concurrency), "--concurrency"),
             tables, measured, db, shown,
         )  # fmt: skip
         return
@@ -166,7 +168,7 @@ def predict(
             "Leave out one or the other.",
         )
     if train or test is not None:
-        _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
+        _evaluate_tables(split_words(train), test, graph_features, anchors, target, shown)
         return
     _refuse_of_tables(anchors, target)
     from accelbench.cli.arguments.resolved_values import sizes_of
@@ -580,9 +582,9 @@ class Predicting:
         if others:
             names = sorted(others, key=lambda name: (-others[name], name))
             notes.append(
-                f"{sum(others.values()):,} measured cases are of models that no catalogue has, and"
-                f" tell of those alone: {listed(names, _MOST_NAMED)}; --graph-features names their"
-                " operators"
+                f"{sum(others.values()):,} measured cases are of models whose operators are unknown:"
+                f" {join_first(names, _MOST_NAMED)}; they predict those models alone, until"
+                " --graph-features names their operators"
             )
         if self.predictors.stored.several:
             alike = self.predictors.stored.several
@@ -592,7 +594,8 @@ class Predicting:
             )
         if scattered := self.predictors.stored.scattered:
             notes.append(
-                f"{counted(scattered, 'measured case')} not learned from: launches differ by more"
+                f"{format_count(scattered, 'measured case')} not learned from: launches differ"
+                " by more"
                 " than ±25 %; measure again with more launches"
             )
         if not self.predictors.stored.cases:
@@ -622,9 +625,9 @@ def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
 def database_at(path: Path | None) -> Database | None:
     """Return the database of a path, filled from its journals; None if the default is missing."""
     from accelbench.judge.stored_results import filled
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    if path is None and not store_at(None).there:
+    if path is None and not open_store(None).exists:
         return None
     return filled(path, lambda notice: print_line(notice, sys.stderr))
 
@@ -637,9 +640,9 @@ def device_here(platform: str) -> str | None:
 
 def _devices(platform: str) -> list[Device]:
     from accelbench.core.protocols import Device
-    from accelbench.hardware.detect import detect, known
+    from accelbench.hardware.detect import detect, list_platforms
 
-    if platform not in known():
+    if platform not in list_platforms():
         return []
     return [entry for entry in detect(platform) if isinstance(entry, Device)]
 
@@ -665,8 +668,8 @@ def question_of(
         batches=tuple(batches),
         sizes=_size_grid(sizes),
         hardware=hardware_words(hardware),
-        runtimes=tuple(word.lower() for word in words(runtimes)),
-        precisions=tuple(parse_precision(word) for word in words(precisions)),
+        runtimes=tuple(word.lower() for word in split_words(runtimes)),
+        precisions=tuple(parse_precision(word) for word in split_words(precisions)),
         mode=parse_mode(mode),
         fixed_batches={
             name: entry.batch for name, entry in files.items() if entry.batch is not None
@@ -729,8 +732,8 @@ def files_of(
 
 def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
     grid = [Shapes(1)]
-    for axis in numbered():
-        named = sizes.get(axis.asked) or ()
+    for axis in numeric_axes():
+        named = sizes.get(axis.option_key) or ()
         if named:
             wanted: list[dict[str, Any]] = [{axis.field: size} for size in named]
             grid = [replace(shapes, **size) for shapes in grid for size in wanted]
@@ -740,12 +743,15 @@ def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
 def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
     """Return the batch sizes of a list option; `1..256` are the powers of two up to 256."""
     batches: list[int] = []
-    for word in words(values):
+    for word in split_words(values):
         first, dots, last = word.partition("..")
         if not dots:
-            batches += numbers([word], "--batch-sizes")
+            batches += parse_integers([word], "--batch-sizes")
             continue
-        (low,), (high,) = numbers([first], "--batch-sizes"), numbers([last], "--batch-sizes")
+        (low,), (high,) = (
+            parse_integers([first], "--batch-sizes"),
+            parse_integers([last], "--batch-sizes"),
+        )
         if low > high:
             raise UsageError(f"The range of batch sizes {word} ends before it begins.")
         while low < high:
@@ -782,7 +788,7 @@ def not_predicted(database: Database | None, word: str) -> FileModel | UsageErro
         return UsageError(f"{in_quotes(word)} is not predicted: {why}.", measure)
     name, results = stored
     return UsageError(
-        f"{in_quotes(word)} is not predicted: {why}; {counted(results, 'result')} of it"
+        f"{in_quotes(word)} is not predicted: {why}; {format_count(results, 'result')} of it"
         f" {'is' if results == 1 else 'are'} stored.",
         f"They are what answers: accelbench recommend {visible(name)}, or accelbench compare",
     )

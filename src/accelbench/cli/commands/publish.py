@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from accelbench.cli.arguments.shared_options import parameters_of
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.present.terminal.terminal import complain, print_lines
 from accelbench.present.terminal.watch import StatusOfPages
@@ -55,8 +55,9 @@ def publish(
             tell=status.told,
         )
     written = (
-        f"{made.folder}: {counted(made.pages, 'page')}, {counted(made.files, 'file')},"
-        f" {made.size / 1e6:.1f} MB; {counted(made.configurations, 'configuration')} in the table;"
+        f"{made.folder}: {format_count(made.pages, 'page')}, {format_count(made.files, 'file')},"
+        f" {made.size / 1e6:.1f} MB; {format_count(made.configurations, 'configuration')} in"
+        " the table;"
         f" {duration(time.monotonic() - begun)}"
     )
     print_lines(

@@ -15,7 +15,7 @@ from accelbench.cli.arguments.shared_options import (
     refuse_beside,
 )
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import numbers, seconds
+from accelbench.core.formatting import parse_duration, parse_integers
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.judge.filters import hardware_words, model_words
@@ -104,7 +104,7 @@ def recommend(
         "shapes": {name: value for name, value in sizes.items() if value is not None},
         "distributed_config": _distributed(gpu_count, max_memory_gb),
     }
-    batches = numbers(batch_size, "--batch-size")
+    batches = parse_integers(batch_size, "--batch-size")
     priced = prices_at(prices)
     if max_cost is not None and priced is None:
         raise UsageError("--max-cost needs a price.", "Name a file of prices with --prices.")
@@ -143,7 +143,7 @@ def recommend(
         return
     if budget is not None and (limits is None or not verify):
         raise UsageError("--budget is of a search by --verify under a limit.", "Leave it out.")
-    search = seconds(budget, "--budget")
+    search = parse_duration(budget, "--budget")
     with progress:
         answer = _found(recommender, named, task, limits, verify, search)
     if beside is not None:
@@ -179,12 +179,12 @@ def _names(values: list[str]) -> tuple[str, ...]:
 def _of_gpus(word: str) -> tuple[str, ...]:
     """For gpu the one that is here; where none is, whichever has results."""
     from accelbench.core.errors import SurroundingsError
-    from accelbench.hardware.detect import GPU, gpu_here
+    from accelbench.hardware.detect import GPU, find_gpu
 
     if word.lower() != GPU:
         return (word,)
     try:
-        return (gpu_here(),)
+        return (find_gpu(),)
     except SurroundingsError:
         return ("cuda", "rocm", "mps")
 

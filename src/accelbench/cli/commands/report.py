@@ -52,7 +52,7 @@ def report(
     """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
     from accelbench.cli.commands.plot import files_in
     from accelbench.cli.services.opening import filled
-    from accelbench.core.nouns import words
+    from accelbench.core.formatting import split_words
     from accelbench.exchange.writing import refuse_taken
     from accelbench.judge.costs import nothing_priced
     from accelbench.judge.run_names import only_ids, only_runs
@@ -68,10 +68,12 @@ def report(
     given = prices_at(prices)
     with collected_later():
         if files:
-            known: ReportData = known_of(files, filters | only_ids(words(run)), given)
+            known: ReportData = known_of(files, filters | only_ids(split_words(run)), given)
         else:
             database = filled(db)
-            known = known_in(database, filters | only_runs(database, words(run)), machine, given)
+            known = known_in(
+                database, filters | only_runs(database, split_words(run)), machine, given
+            )
         for sentence in nothing_priced(known.subject.rows, given):
             complain(sentence)
         written = write(path, made(known, title), form)

@@ -44,13 +44,13 @@ def run(ctx: typer.Context, **typed: Any) -> None:
     from accelbench.cli.services.project_file import project_note
     from accelbench.cli.services.run_request import asked_run
     from accelbench.cli.services.run_request import save as save_asked
-    from accelbench.core.nouns import seconds
-    from accelbench.core.processes import limited_to
+    from accelbench.core.formatting import parse_duration
+    from accelbench.core.processes import limit_seconds
 
     refuse_threshold(typed["threshold"])
     with termination_as_interrupt():
         typed["models"] = typed["models"] or picked_models(typed, ctx) or typed["models"]
-    with limited_to(seconds(typed["timeout"], "--timeout")):
+    with limit_seconds(parse_duration(typed["timeout"], "--timeout")):
         asked = asked_run(typed, typed_options(ctx))
     spec = asked.spec
     if spec.resume is None and spec.save_plan is None:

@@ -80,11 +80,11 @@ def extras(
     as_json: bool = option(False, "--json"),
 ) -> None:
     """Install the packages of extras."""
-    from accelbench.core.nouns import words
-    from accelbench.hardware.installing import installed
+    from accelbench.core.formatting import split_words
+    from accelbench.hardware.installing import installed_extras
 
-    known = installed()
-    meant = list(dict.fromkeys(known.meant(word) for word in words(names)))
+    known = installed_extras()
+    meant = list(dict.fromkeys(known.resolve_extra(word) for word in split_words(names)))
     stream = sys.stderr if as_json else sys.stdout
     document = _installed(known, meant, stream, index=index, reinstall=reinstall)
     if _BROWSER in meant:
@@ -105,18 +105,18 @@ def _installed(
     from accelbench.core.errors import SurroundingsError
     from accelbench.hardware.installing import (
         as_arguments,
-        chosen,
-        here,
+        current_environment,
+        find_missing,
         install,
-        lacking,
         refuse_clashes,
+        requirements_of,
         version_of,
     )
 
-    wanted = chosen(known, names)
-    needed, notes = lacking(wanted, version_of)
+    wanted = requirements_of(known, names)
+    needed, notes = find_missing(wanted, version_of)
     before = {requirement.about.name: version_of(requirement.about.name) for requirement in wanted}
-    environment, again = here(), reinstall and bool(wanted)
+    environment, again = current_environment(), reinstall and bool(wanted)
     print_lines(notes, stream)
     if needed or again:
         refuse_clashes(needed, version_of)
@@ -131,12 +131,12 @@ def _installed(
             install(
                 environment,
                 as_arguments(taken),
-                known.bounds_beside(taken),
+                known.other_bounds(taken),
                 lambda line: print_line(f"  {line}", stream),
                 index=index or (),
                 reinstall=reinstall,
             )
-        still, _ = lacking(wanted, version_of)
+        still, _ = find_missing(wanted, version_of)
         if still:
             raise SurroundingsError(
                 f"{environment.installer} ended well, and {still[0].text} is still not in"
@@ -196,16 +196,21 @@ def _fetched(chromium: bool | None, stream: IO[str]) -> dict[str, Any]:
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
     from accelbench.engines.browser import assets
-    from accelbench.hardware.installing import chosen, installed, lacking, version_of
+    from accelbench.hardware.installing import (
+        find_missing,
+        installed_extras,
+        requirements_of,
+        version_of,
+    )
 
     _refuse_a_wrong_name()
     if chromium and not assets.chromium_runs_here():
         raise SurroundingsError(
             "The Chromium that can be fetched runs on Linux on x86-64 alone.", _other_browsers()
         )
-    known = installed()
+    known = installed_extras()
     document: dict[str, Any] = {}
-    if lacking(chosen(known, [_BROWSER]), version_of)[0]:
+    if find_missing(requirements_of(known, [_BROWSER]), version_of)[0]:
         document = _installed(known, [_BROWSER], stream)
     needed = all(candidate["fetched"] for candidate in _usable())
     packages = assets.wanted(needed if chromium is None else chromium)
@@ -227,7 +232,7 @@ def _refuse_a_wrong_name() -> None:
     from accelbench.hardware.browsers import BROWSER_VARIABLE, NAME_ANOTHER, InstalledPrograms
 
     programs = InstalledPrograms()
-    if vain := programs.named_in_vain():
+    if vain := programs.explain_missing():
         raise SurroundingsError(f"{vain[0].upper()}{vain[1:]}.", NAME_ANOTHER)
     browsers = programs.find()
     if os.environ.get(BROWSER_VARIABLE) and not any(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.arguments.resolved_values import runtime_options
 from accelbench.core.case import Option
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.errors import EXIT_INCONCLUSIVE, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.safe_text import in_quotes
 from accelbench.run.plan.request import Against, AgainstKind, OtherArm, asked_otherwise, meant
 
@@ -94,5 +94,5 @@ def exit_code(check: Check) -> int:
     """Return the exit code of a check."""
     from accelbench.judge.regressions import Outcome
 
-    exits = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
+    exits = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_INCONCLUSIVE}
     return exits.get(check.outcome, EXIT_OK)

@@ -18,9 +18,9 @@ from accelbench.cli.services.run_request import AskedRun
 from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, AccelbenchError
-from accelbench.core.nouns import near
+from accelbench.core.formatting import find_similar
 from accelbench.core.safe_text import in_quotes, visible
-from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.hardware.machine import busy_warning, take_snapshot
 from accelbench.present.terminal.terminal import asked_line, complain, print_line
 from accelbench.present.terminal.words import duration, parameters_in_short
 from accelbench.run.conduct.lifecycle import PlannedRun
@@ -42,7 +42,7 @@ def show_plan(asked: AskedRun, places: OutputPlaces, stream: IO[str], as_json: b
     expected = outlook(planned, places.open_database())
     seconds = expected.seconds
     launches = planned.settings.launches
-    busy = busy_warning(snapshot()) if planned.measurements else None
+    busy = busy_warning(take_snapshot()) if planned.measurements else None
     notes = [*planned.plan.notes, *expected.notes, *([busy] if busy else [])]
     if as_json:
         document = {
@@ -198,7 +198,7 @@ def _ask(shown: Sequence[ModelChoice], every: Sequence[ModelChoice]) -> list[str
             return words
         hits = search(line, every)
         if not hits:
-            alike = near(line, (choice.word for choice in every))
+            alike = find_similar(line, (choice.word for choice in every))
             meant = f" Did you mean {' or '.join(alike)}?" if alike else ""
             print_line(f"No model has {in_quotes(line)} in its name.{meant}")
             continue
@@ -267,9 +267,9 @@ def _files(folder: Path) -> list[ModelChoice]:
 def _stored() -> list[str]:
     from accelbench.cli.services.opening import filled
     from accelbench.judge.overview import measured_last
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    if not store_at(None).there:
+    if not open_store(None).exists:
         return []
     try:
         return measured_last(filled(None))

@@ -13,14 +13,14 @@ from accelbench.cli.services.run_request import AskedRun
 from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
-from accelbench.core.nouns import figure
+from accelbench.core.formatting import format_value
 from accelbench.core.run_options import RunSpec
 from accelbench.exchange.result_file import row_of
 from accelbench.fleet.fleet_nodes import FleetInventory, differences
 from accelbench.fleet.fleet_record import last_unfinished
 from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on, units_on
 from accelbench.fleet.session import FleetAddress
-from accelbench.hardware.detect import platforms_named
+from accelbench.hardware.detect import stored_platforms
 from accelbench.judge.process_spread import FEWEST_NODES, CaseSpread, Validation, validated
 from accelbench.models.selection import choose
 from accelbench.present.terminal.terminal import print_line
@@ -142,7 +142,7 @@ def usual_work(
     """Return a request for two small models, or for named ones, with one item and with many."""
     request = Request(
         models=choose(models or MODELS),
-        hardware=tuple(p for name in hardware for p in platforms_named(name)),
+        hardware=tuple(p for name in hardware for p in stored_platforms(name)),
         runtimes=tuple(runtimes),
         batch_sizes=_BATCHES,
     )
@@ -242,13 +242,13 @@ def _line(spread: CaseSpread) -> str:
     own, unit = spread.times, "ms"
     if spread.rates:
         own, unit = {n: rate / 1e9 for n, rate in spread.rates.items()}, f"G{spread.unit}"
-    times = ", ".join(f"{node} {figure(value)}" for node, value in own.items())
+    times = ", ".join(f"{node} {format_value(value)}" for node, value in own.items())
     nowhere = "nothing to judge by" if spread.unusable else "measured nowhere"
-    middle = f"median {figure(median(own.values()))} {unit}" if own else nowhere
+    middle = f"median {format_value(median(own.values()))} {unit}" if own else nowhere
     apart = "" if spread.spread is None else f", spread between machines {spread.spread:.1%}"
     fast = "".join(f"; {node} is {-over:.0%} faster" for node, over in spread.fast.items())
     failed = "".join(f"; {node} failed" for node in spread.failed)
-    rough = "".join(f"; {node} {figure(ms)} unusable" for node, ms in spread.unusable.items())
+    rough = "".join(f"; {node} {format_value(ms)} unusable" for node, ms in spread.unusable.items())
     of_each = f" ({times})" if times else ""
     return f"{spread.case} on {spread.device}: {middle}{apart}{of_each}{rough}{fast}{failed}"
 

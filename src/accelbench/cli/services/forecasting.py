@@ -81,7 +81,7 @@ def outlook(spec: PlannedRun, database: Database | None, *, fit: bool = True) ->
 
 
 def _forecast(spec: PlannedRun, database: Database | None, *, fit: bool) -> PlanForecast:
-    if database is None or not database.begun:
+    if database is None or not database.is_created:
         return PlanForecast()
     from accelbench.judge.older_runs import earlier_times
     from accelbench.predict.answers import learned_from

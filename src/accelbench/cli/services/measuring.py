@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.services.opening import typed_command
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
+from accelbench.core.result_statistics import FEWEST_LAUNCHES, Statistic, step_of
 from accelbench.core.unusable_reasons import reason_unusable, why_unusable
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, merge_groups
 from accelbench.judge.baselines import rows_of_runs
 from accelbench.judge.filters import catalogued, marks
 from accelbench.judge.older_runs import RERUN_OF
 from accelbench.judge.regressions import BAD, Check, CheckedQuestion, Outcome
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 from accelbench.present.terminal.watch import watch_for
 from accelbench.recommend.answers import IN_THE_ANSWER
 from accelbench.recommend.config import plain_name
@@ -168,7 +168,7 @@ def told(rows: Iterable[Row], answers: Sequence[Words]) -> list[dict[str, Any]]:
     for row in launches_of(rows):
         ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
     figures = [figure for answer in answers for figure in _figures(answer)]
-    good = measured_together([[row for row in of if row["answered"]] for of in ways.values()])
+    good = merge_groups([[row for row in of if row["answered"]] for of in ways.values()])
     return [
         _told(way, launches, one, figures)
         for (way, launches), one in zip(ways.items(), good, strict=True)
@@ -188,7 +188,7 @@ def _told(
         **case,
         "run_id": max(runs),
         "launches": len(launches),
-        "latency": typical(alike) if alike else None,
+        "latency": geometric_mean(alike) if alike else None,
         "figure": str(steps[0][1]) if alike else None,
         "outcome": _outcome(question, runs, launches, good, figures),
     }

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from accelbench.cli.arguments.resolved_values import platforms, precisions
 from accelbench.cli.services.measuring import measured
 from accelbench.cli.services.opening import typed_command
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
+from accelbench.core.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
-from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.shared.names import runtimes_named
@@ -56,7 +56,7 @@ def noise_floor(database: Database, filters: Filters, launches: int, as_json: bo
 
         show(noise_document(noise_floors))
     steady = all(floor.against_itself.answer is Judgement.STEADY for floor in noise_floors)
-    return EXIT_OK if steady else EXIT_CANNOT_TELL
+    return EXIT_OK if steady else EXIT_INCONCLUSIVE
 
 
 def _measured(database: Database, filters: Filters, launches: int) -> str:

@@ -10,9 +10,9 @@ from accelbench import __version__
 from accelbench.core.axes import AXES
 from accelbench.core.devices import cards
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.core.protocols import Device
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Status
 from accelbench.present.terminal.hardware import size
@@ -74,12 +74,12 @@ def _next(found: StoreOverview) -> list[tuple[str, str]]:
 
 def _measured_again(row: ResultRow) -> str | None:
     """The command that measures a result's case in several launches, where words say all of it."""
-    from accelbench.core.run_words import (
-        batch_words,
-        mode_words,
-        precision_words,
+    from accelbench.core.run_command import (
+        batch_arguments,
+        mode_arguments,
+        precision_arguments,
         run_command,
-        size_words,
+        size_arguments,
     )
     from accelbench.judge.filters import in_catalogue
     from accelbench.models.find import find
@@ -99,10 +99,10 @@ def _measured_again(row: ResultRow) -> str | None:
         model,
         str(row["hardware"]),
         ("--framework", str(row["runtime"])),
-        precision_words(str(row["precision"])),
-        batch_words(int(row["batch_size"] or 1)),
-        mode_words(str(row["mode"])),
-        size_words(sizes),
+        precision_arguments(str(row["precision"])),
+        batch_arguments(int(row["batch_size"] or 1)),
+        mode_arguments(str(row["mode"])),
+        size_arguments(sizes),
         ("--launches", str(FEWEST_LAUNCHES)),
     )
 
@@ -112,7 +112,7 @@ def _machine() -> str:
     from accelbench.hardware.machine import usable_cpus
 
     found = CpuDetector().detect()[0]
-    cpus = counted(usable_cpus(), "CPU")
+    cpus = format_count(usable_cpus(), "CPU")
     if not isinstance(found, Device):
         return cpus
     memory = [size(found.memory_bytes)] if found.memory_bytes else []
@@ -136,18 +136,18 @@ def _engines() -> str:
 def _store() -> StoreOverview | None:
     from accelbench.cli.services.opening import filled
     from accelbench.judge.overview import overview_of
-    from accelbench.store.opening import store_at
+    from accelbench.store.opening import open_store
 
-    usual = store_at(None)
-    if not usual.there:
+    usual = open_store(None)
+    if not usual.exists:
         print_line(f"Database: none at {usual.name} yet; a run makes it")
         return None
     return overview_of(filled(None))
 
 
 def _print_store(found: StoreOverview) -> None:
-    held = f"{counted(found.results, 'result')} of {counted(found.models, 'model')}"
-    print_line(f"Database: {found.name}, {held} in {counted(found.runs, 'run')}")
+    held = f"{format_count(found.results, 'result')} of {format_count(found.models, 'model')}"
+    print_line(f"Database: {found.name}, {held} in {format_count(found.runs, 'run')}")
     if found.last is not None:
         print_line(f"Last run: {_last(found.last)}")
     from accelbench.present.document import Document

@@ -13,9 +13,9 @@ from typing import Any
 
 from accelbench.cli.arguments import resolved_values
 from accelbench.core.errors import UsageError
-from accelbench.core.free_dimensions import combinations as size_combinations
+from accelbench.core.formatting import split_words
+from accelbench.core.free_dimensions import parse_combinations as size_combinations
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import words
 from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.engines.shared.names import runtimes_named
@@ -261,13 +261,13 @@ class _Combining:
 
     def _selected(self) -> tuple[str, ...]:
         chosen = self._chosen
-        names = tuple(map(self._placed, words(chosen.get("models"))))
+        names = tuple(map(self._placed, split_words(chosen.get("models"))))
         try:
             specs = choose(
                 names,
                 chosen.get("set_name"),
-                words(chosen.get("category")),
-                words(chosen.get("specific")),
+                split_words(chosen.get("category")),
+                split_words(chosen.get("specific")),
                 all_models=bool(chosen.get("every")),
                 models_file=self._models_file,
                 pass_over=lambda error: self._planned.passed_over.append(str(error)),

@@ -139,12 +139,12 @@ def _refuse_unknown(whole: Record, commands: Mapping[str, tuple[str, str]]) -> N
 
 
 def _refuse(part: Record, name: str, why: str, known: Any, path: str = "") -> NoReturn:
-    from accelbench.core.nouns import meant
+    from accelbench.core.formatting import suggest
     from accelbench.exchange.imports.records import MalformedError
 
     line = (part.lines or {}).get(name)
     where = f"{path}.{name}".lstrip(".")
-    raise MalformedError(part.file, line, where, why, meant(name, known))
+    raise MalformedError(part.file, line, where, why, suggest(name, known))
 
 
 def _path(whole: Record, key: str) -> str:

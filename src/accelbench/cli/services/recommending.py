@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.errors import EXIT_INCONCLUSIVE, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.precision import UNVERIFIED
 from accelbench.evidence.launches import COMPARABLE_SQL
 from accelbench.judge.filters import catalogued, in_catalogue
@@ -68,10 +68,10 @@ class Recommender:
     def selector(self) -> HardwareSelector:
         """The selector over the named store; a missing one is refused unless `verify` makes it."""
         from accelbench.cli.services.opening import filled
-        from accelbench.store.opening import store_at
+        from accelbench.store.opening import open_store
 
         named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
-        if named is not None and (store_at(named).there or not self._verify):
+        if named is not None and (open_store(named).exists or not self._verify):
             filled(named)
         return HardwareSelector(
             self._db, *self._about, self._prices, machine=self._machine, hear=self._hear
@@ -139,7 +139,7 @@ class Recommender:
             return ranking_document(ranked, task, batch, explain, unknown)
 
         data = {**about, "ranking": ranked, "of_no_known_family": unknown}
-        return Recommendations(data, EXIT_OK if ranked else EXIT_CANNOT_TELL, document)
+        return Recommendations(data, EXIT_OK if ranked else EXIT_INCONCLUSIVE, document)
 
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
@@ -212,11 +212,11 @@ class Recommender:
     def database(self) -> Database:
         """The database in which results can be stored."""
 
-        from accelbench.store.opening import store_at
+        from accelbench.store.opening import open_store
 
-        named = store_at(self._db)
+        named = open_store(self._db)
         folder = self._db.expanduser() if self._db is not None else None
-        if folder is None or not folder.is_dir() or named.there or not any(folder.iterdir()):
+        if folder is None or not folder.is_dir() or named.exists or not any(folder.iterdir()):
             return named
         known = self.selector.database
         if known is not None and known.path.parent == folder.resolve():
@@ -319,7 +319,7 @@ def _said_of(answers: Sequence[Mapping[str, Any]]) -> int:
     without = [answer for answer in answers if not answer["best"]]
     if not without:
         return EXIT_OK
-    return EXIT_CANNOT_TELL if all(map(_nobody_knows, without)) else EXIT_NO
+    return EXIT_INCONCLUSIVE if all(map(_nobody_knows, without)) else EXIT_NO
 
 
 def _nobody_knows(answer: Mapping[str, Any]) -> bool:

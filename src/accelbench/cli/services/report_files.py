@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import counted, words
+from accelbench.core.formatting import format_count, split_words
 from accelbench.exchange.titles import told as run_told
 from accelbench.exchange.trackers.trackers import TRACKERS, export_tracked, tracker_named
 from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
@@ -98,9 +98,9 @@ def _known(
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)
     from accelbench.exchange import result_file
-    from accelbench.store.files import temporary_folder
+    from accelbench.store.files import create_temporary_folder
 
-    with temporary_folder() as scratch:
+    with create_temporary_folder() as scratch:
         file = scratch / f"{run['run_id']}.json"
         result_file.write_one(file, run, bodies)
         return known_of([file], {}, prices)
@@ -191,9 +191,9 @@ def to_tracker(
         "there_already": done.there_already,
         "never_run": done.never_run,
     }
-    lines = [f"Wrote {counted(done.written, 'result')} into {tracker.title} at {place}"]
+    lines = [f"Wrote {format_count(done.written, 'result')} into {tracker.title} at {place}"]
     if done.there_already:
-        lines.append(f"{counted(done.there_already, 'result')} there already.")
+        lines.append(f"{format_count(done.there_already, 'result')} there already.")
     if done.never_run:
         lines.append(f"Left out: {done.never_run} that never ran, unsupported or skipped.")
     if done.written:
@@ -203,7 +203,7 @@ def to_tracker(
 
 def selected(database: Database, models: Sequence[str], runs: Sequence[str]) -> Filters:
     """Return the filter of the results to export; empty if all are."""
-    filters = filters_of(models) | only_runs(database, words(list(runs)))
+    filters = filters_of(models) | only_runs(database, split_words(list(runs)))
     where, params = stored(filters)
     if (
         where

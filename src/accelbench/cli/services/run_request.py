@@ -32,8 +32,8 @@ from accelbench.cli.services.plan_files import (
     settled,
 )
 from accelbench.core.errors import UsageError
+from accelbench.core.formatting import format_duration
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import duration_word
 from accelbench.core.run_options import PlanSection, RunField, RunSpec, plan_fields
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.plan_document import write_plan
@@ -290,7 +290,7 @@ def _parsed(known: RunField, text: str) -> Any:
 
 def _plain(known: RunField, value: Any, folder: Path) -> Any:
     if known.kind == "duration":
-        return duration_word(value)
+        return format_duration(value)
     if known.is_path and str(value) not in known.words:
         return _told_path(Path(value), folder)
     return value if isinstance(value, (bool, int, float)) else str(value)

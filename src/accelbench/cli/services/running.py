@@ -25,7 +25,7 @@ from accelbench.evidence.launches import launches_of
 from accelbench.exchange import profile_schema
 from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
-from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.hardware.machine import busy_warning, take_snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.present.terminal.terminal import complain, print_line, print_lines
 from accelbench.present.terminal.watch import watch_for
@@ -48,7 +48,7 @@ from accelbench.run.plan.targets import (
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
-from accelbench.store.opening import store_at
+from accelbench.store.opening import open_store
 
 if TYPE_CHECKING:
     from accelbench.judge.regressions import Check
@@ -124,7 +124,7 @@ class OutputPlaces:
         return ProfileFiles(self.output_dir, self.profiles) if self.output_dir else None
 
     def open_database(self) -> Database | None:
-        return store_at(self.database) if self.use_database else None
+        return open_store(self.database) if self.use_database else None
 
     def journals(self) -> Path:
         database = self.open_database()
@@ -174,7 +174,7 @@ def _selector(places: OutputPlaces) -> HardwareSelector:
 
     database = places.open_database()
     # The usual one may well be missing, and nobody has named it.
-    usable = database is not None and (database.there or places.database is not None)
+    usable = database is not None and (database.exists or places.database is not None)
     return HardwareSelector(database_path=database.name if database and usable else None)
 
 
@@ -232,7 +232,7 @@ def new_run(asked: AskedRun, places: OutputPlaces, stream: IO[str], quiet: bool)
             for note in spec.plan.notes:
                 watch.note(note)
             total = spec.measurements
-            busy = busy_warning(snapshot())
+            busy = busy_warning(take_snapshot())
             if busy is not None and total:
                 watch.note(busy)
             expected = outlook(spec, places.open_database(), fit=False)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.services.measuring import measured, rows_of, step, why_failed, why_no_time
 from accelbench.cli.services.opening import typed_command
-from accelbench.core.case import runtimes_own
+from accelbench.core.case import engine_options
 from accelbench.core.devices import default_precision
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
-from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Inventory, Runtime
+from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.detect import detect_all
@@ -74,7 +74,7 @@ class VerificationCase:
         sizes: dict[str, Any] = {
             name: (self.shapes[column],) for name, column in SIZES.items() if self._has(column)
         }
-        own = runtimes_own(self.options)
+        own = engine_options(self.options)
         trains = {n: v for n, v in self.options.items() if n not in (*own, *_OF_ALL)}
         return Request(
             models=(find(self.model),),
@@ -230,7 +230,7 @@ def planned_here(
     able = [case for case in plan.cases if case.refusal is None and not _stands_in(case)]
     why = [f"{case.refusal.message}." for case in plan.cases if case.refusal]
     why += [
-        f"{case.case.target.place} is emulated here, and its times are no device's."
+        f"{case.case.target.hardware_label} is emulated here, and its times are no device's."
         for case in plan.cases
         if _stands_in(case)
     ]

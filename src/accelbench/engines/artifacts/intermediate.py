@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.processes import signal_stack_kept
+from accelbench.core.processes import keep_signal_stack
 from accelbench.engines.artifacts.quantising import CALIBRATION_BATCHES, calibration, described
 from accelbench.engines.artifacts.recipe import Manifest, Recipe
-from accelbench.hardware.openvino import without_telemetry
+from accelbench.hardware.openvino import disable_telemetry
 
 IR = "model.xml"
 _LONGEST = 400
@@ -39,10 +39,10 @@ def _without_bars() -> Iterator[None]:
         yield
 
 
-@signal_stack_kept()
+@keep_signal_stack()
 def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write model.xml and model.bin, weights as they are: fp32."""
-    without_telemetry()
+    disable_telemetry()
     import openvino
 
     graph = str(base / manifest.file)
@@ -102,10 +102,10 @@ def refuse_unquantised(model_id: str, operators: Iterable[str]) -> None:
         )
 
 
-@signal_stack_kept()
+@keep_signal_stack()
 def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write a model whose products are int8, calibrated with seeded inputs."""
-    without_telemetry()
+    disable_telemetry()
     import logging
 
     import nncf

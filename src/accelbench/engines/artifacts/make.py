@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import CaseError
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.model import FileOutput
 from accelbench.engines.artifacts.cache import Cache, Kept, failed, place_trouble
 from accelbench.engines.artifacts.recipe import GRAPH, WEIGHTS, Manifest, Recipe, Tensor, versions
@@ -62,7 +62,7 @@ def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
 
 def plain_fields(manifest: Manifest) -> dict[str, Any]:
     """Return a manifest's fields, as another is begun with."""
-    return {name: getattr(manifest, name) for name in plain(manifest)}
+    return {name: getattr(manifest, name) for name in to_plain(manifest)}
 
 
 def _export(recipe: Recipe, folder: Path, spill: Path | None) -> Mapping[str, Any]:

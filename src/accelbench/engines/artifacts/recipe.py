@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.identity import digest, plain, said
+from accelbench.core.identity import digest, non_default_values, to_plain
 from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import ArtifactFormat
-from accelbench.hardware.environment import packages
+from accelbench.hardware.environment import package_versions
 from accelbench.models.find import snapshot
 
 #: Raised whenever artefacts are made in another way.
@@ -74,7 +74,7 @@ class Recipe:
                 "format": self.wanted.format,
                 "model": self.case.model.id,
                 "config": self.case.model.config_digest,
-                "shapes": said(kept),
+                "shapes": non_default_values(kept),
                 "static": self.static,
                 "seed": self.seed,
                 "weights": _fingerprint(self.weights, self.case.model),
@@ -111,14 +111,14 @@ class Recipe:
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002
     """Return the installed packages that decide what a format becomes."""
-    return packages(version, _PACKAGES.get(format) or FileFormat(format).packages)
+    return package_versions(version, _PACKAGES.get(format) or FileFormat(format).packages)
 
 
 @cache
 def all_versions() -> Mapping[str, str]:
     """Return those that decide what any format becomes, or open it."""
-    known = (*_PACKAGES.values(), *(kind.packages for kind in FileFormat.known()))
-    return packages(version, sorted({name for names in known for name in names}))
+    known = (*_PACKAGES.values(), *(kind.packages for kind in FileFormat.all_formats()))
+    return package_versions(version, sorted({name for names in known for name in names}))
 
 
 def _fingerprint(weights: str, model: ModelSpec) -> Any:
@@ -168,7 +168,7 @@ class Manifest:
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage
 
     def save(self, folder: Path) -> None:
-        text = json.dumps(plain(self), indent=1, sort_keys=True)
+        text = json.dumps(to_plain(self), indent=1, sort_keys=True)
         (folder / FILE).write_text(text + "\n", encoding="utf-8")
 
 

@@ -112,7 +112,7 @@ class BrowserRuntime(ForwardEngine):
         return SUPPORTED if engine_folder() is not None else refuse("not_set_up", command=COMMAND)
 
     def wants(self, case: Case) -> ArtifactFormat:
-        if case.as_stored:
+        if case.is_run_as_stored:
             return ArtifactFormat("onnx-folded", static=True)
         format = _FORMATS[case.precision]  # noqa: A001 - the manifest's word
         if case.target.hardware == "wasm":

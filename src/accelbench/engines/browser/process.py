@@ -18,7 +18,7 @@ import psutil
 
 from accelbench.core import processes
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.hardware.cpu import container
+from accelbench.hardware.cpu import detect_container
 from accelbench.store.files import Scratch
 
 #: Of every browser: no first-run pages, no calls home, no slowing of what is not looked at.
@@ -159,7 +159,7 @@ class BrowserProcess:
         for process in all_of_it:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        processes.kill_family(self._process)
+        processes.kill_group(self._process)
         with contextlib.suppress(processes.TimeoutExpired):
             self._process.wait(_PATIENCE)
         self.gone_within(all_of_it, _PATIENCE)
@@ -192,7 +192,7 @@ def unsandboxed(program: Path) -> str:
     """
     if not is_root():
         return ""
-    if where := container():
+    if where := detect_container():
         return f"The browser ran without its sandbox: root in a container gets none ({where})."
     raise UnsupportedError(
         "no_sandbox",

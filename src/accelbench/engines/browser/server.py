@@ -150,7 +150,7 @@ class _Http(ThreadingHTTPServer):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that broke is a page that went: nothing to print."""
+        """Return a connection that broke is a page that went: nothing to print."""
 
 
 class _Handler(BaseHTTPRequestHandler):

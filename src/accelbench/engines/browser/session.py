@@ -131,7 +131,7 @@ class BrowserSession(ArtefactSession):
         self._page.give_model(self._folder)
 
     def _there(self) -> dict[str, Any]:
-        """Return what the page says of where it is; refuse what this browser does not have."""
+        """Return what the page says of if it is; refuse what this browser does not have."""
         surroundings, _ = self._page.ask(
             "surroundings", seconds=START_SECONDS, device_type=self._device_type
         )

@@ -171,7 +171,7 @@ class Layout:
            batch; a step gathers each weight once, and scatters its gradient
 
     The step is one program of the whole batch; XLA splits it by where its arguments lie, and puts
-    the collectives where they are needed. If weights are in parts it is told that products read
+    the collectives if they are needed. If weights are in parts it is told that products read
     them whole: by itself it may exchange results in their place.
     """
 

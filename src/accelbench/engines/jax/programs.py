@@ -18,12 +18,12 @@ import jax
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.precision import COMPUTED_AS_ASKED, long_name
-from accelbench.core.profile import Profile, Spent, profiled
+from accelbench.core.precision import MIN_REQUESTED_SHARE, long_name
+from accelbench.core.profile import OperatorTime, Profile, build_profile
 from accelbench.engines.jax.lowering import Lowered
 from accelbench.engines.shared.communication import Span, exchange_columns, shared
 from accelbench.engines.shared.local import own, walls
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 NAME = "XLA's profiler"
 _TRACE = "trace.json"
@@ -54,7 +54,7 @@ def profile(
     itself reads the record; TensorFlow is not needed.
     """
     with recorded(step, clock, steps) as (events, times, folder):
-        report = profiled(NAME, spent(events, device), times, _REMARK)
+        report = build_profile(NAME, spent(events, device), times, _REMARK)
         chrome = next(folder.rglob("*.trace.json.gz"), None)
         if traces is None or chrome is None:
             return report
@@ -78,7 +78,7 @@ def recorded(
             f"jax {jax.__version__} cannot read what XLA's profiler writes",
             "Install a newer one: pip install -U jax",
         )
-    with temporary_folder() as folder:
+    with create_temporary_folder() as folder:
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0  # every Python call would be noted, at its cost
         with jax.profiler.trace(str(folder), profiler_options=options):
@@ -115,7 +115,7 @@ def _ordinal(plane: str, stats: Mapping[str, Any]) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def spent(events: list[Event], device: str) -> Iterator[Spent]:
+def spent(events: list[Event], device: str) -> Iterator[OperatorTime]:
     """Yield the times of operations; of a loop, without its body on the same thread.
 
     If a device tells of its operations, what the host did to start them is left out.
@@ -123,7 +123,7 @@ def spent(events: list[Event], device: str) -> Iterator[Spent]:
     operations = [event for event in events if event.on_device] or events
     times = own([(event.thread, event.start, event.duration) for event in operations])
     for event, ns in zip(operations, times, strict=True):
-        yield Spent(event.operation, kind(event.operation), ns, where=device)
+        yield OperatorTime(event.operation, kind(event.operation), ns, where=device)
 
 
 def kind(operation: str) -> str:
@@ -315,7 +315,7 @@ class Programs:
 
     def _refuse(self, shares: dict[str, float]) -> None:
         share = shares.get(long_name(self.precision), 0.0)
-        if shares and share < COMPUTED_AS_ASKED:
+        if shares and share < MIN_REQUESTED_SHARE:
             most = max(shares, key=lambda name: shares[name])
             raise UnsupportedError(
                 "precision_upcast",

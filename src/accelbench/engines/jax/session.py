@@ -1,4 +1,4 @@
-"""A model opened in JAX: built by torch, lowered, compiled, stepped, and asked where it ran."""
+"""A model opened in JAX: built by torch, lowered, compiled, stepped, and asked if it ran."""
 
 from __future__ import annotations
 

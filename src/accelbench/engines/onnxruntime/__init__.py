@@ -104,7 +104,7 @@ class OnnxruntimeRuntime(ForwardEngine):
         yield not_listed(self.info.name, case, provider.precisions, why)
 
     def wants(self, case: Case) -> ArtifactFormat:
-        return ArtifactFormat("onnx" if case.as_stored else _FORMATS[case.precision])
+        return ArtifactFormat("onnx" if case.is_run_as_stored else _FORMATS[case.precision])
 
     def open(self, job: Job) -> Session:
         from accelbench.engines.onnxruntime.session import OnnxruntimeSession

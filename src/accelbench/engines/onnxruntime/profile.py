@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.profile import Spent
+from accelbench.core.profile import OperatorTime
 from accelbench.engines.onnxruntime.providers import place_of
 from accelbench.engines.shared.local import listed, own, rounded_shares, shares
 
@@ -103,7 +103,9 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
     )
 
 
-def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str) -> Iterator[Spent]:
+def spent(
+    events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str
+) -> Iterator[OperatorTime]:
     """Yield the time of each node in the last `steps` of `of` steps; of a loop without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = runs[len(runs) * (of - steps) // of] if runs else 0
@@ -111,7 +113,7 @@ def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str)
         args = node["args"]
         name = node["name"].removesuffix("_kernel_time")
         place = place_of(args.get("provider", ""), device)
-        yield Spent(name, args.get("op_name", ""), us * 1e3, where=place)
+        yield OperatorTime(name, args.get("op_name", ""), us * 1e3, where=place)
 
 
 def _own(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], float]]:

@@ -1,4 +1,4 @@
-"""A graph opened in ONNX Runtime, run, and asked where it ran."""
+"""A graph opened in ONNX Runtime, run, and asked if it ran."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ import psutil
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.profile import Profile as Profiled
-from accelbench.core.profile import profiled
+from accelbench.core.profile import build_profile
 from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.onnxruntime.profile import NAME, REMARK, Profile, read, spent
 from accelbench.engines.onnxruntime.providers import CPU, Provider, chain, place_of, serving
 from accelbench.engines.shared.arrays import ArraySession
 from accelbench.engines.shared.engine import engine_error
 from accelbench.engines.shared.local import walls
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
 _PROFILED_RUNS = 3
@@ -192,7 +192,7 @@ class OnnxruntimeSession(ArraySession):
     @contextmanager
     def _recording(self) -> Iterator[Callable[[], Path]]:
         """Put a second session in the place of the first; yield what ends its profile file."""
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             options = self._options()
             options.enable_profiling = True
             options.profile_file_prefix = str(folder / "profile")
@@ -215,7 +215,7 @@ class OnnxruntimeSession(ArraySession):
                 steps + 1,
                 str(self._job.device),
             )
-            report = profiled(NAME, nodes, times, REMARK)
+            report = build_profile(NAME, nodes, times, REMARK)
             if traces is None:
                 return report
             shutil.copyfile(path, traces / _TRACE)

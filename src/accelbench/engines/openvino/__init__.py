@@ -83,7 +83,7 @@ class OpenvinoRuntime(ForwardEngine):
             yield refuse("precision/unit", why=why, known=", ".join(computed(capabilities)))
 
     def wants(self, case: Case) -> ArtifactFormat:
-        return ArtifactFormat("ir" if case.as_stored else PRECISIONS[case.precision].format)
+        return ArtifactFormat("ir" if case.is_run_as_stored else PRECISIONS[case.precision].format)
 
     def open(self, job: Job) -> Session:
         from accelbench.engines.openvino.session import OpenvinoSession

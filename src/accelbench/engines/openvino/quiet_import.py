@@ -1,8 +1,8 @@
 """The engine, imported so that it does not report home: that alone would start a thread."""
 
-from accelbench.hardware.openvino import without_telemetry
+from accelbench.hardware.openvino import disable_telemetry
 
-without_telemetry()
+disable_telemetry()
 
 import openvino  # noqa: E402 - what it must not import is kept out above
 

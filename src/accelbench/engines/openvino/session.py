@@ -22,9 +22,9 @@ import psutil
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.processes import signal_stack_kept
+from accelbench.core.processes import keep_signal_stack
+from accelbench.core.profile import OperatorTime, build_profile
 from accelbench.core.profile import Profile as Profiled
-from accelbench.core.profile import Spent, profiled
 from accelbench.core.protocols import DeviceMemory, Evidence, Job
 from accelbench.engines.artifacts.intermediate import told
 from accelbench.engines.openvino.quiet_import import openvino
@@ -141,7 +141,7 @@ class CountedRequest:
     # whether a counter is the mean of all inferences so far, as the CPU's is (seen in 2026.4: after
     # one of 199 ms and one of 225 ms it says 212 ms), or the last one's
     averages: bool
-    spent: list[Spent] = field(default_factory=list)
+    spent: list[OperatorTime] = field(default_factory=list)
     reading_ns: int = 0  # what reading took so far, which is no part of a step
     _totals: dict[str, float] = field(default_factory=dict)
     _count: int = 0
@@ -156,7 +156,7 @@ class CountedRequest:
                 total = ns * self._count
                 ns = total - self._totals.get(info.node_name, 0.0)
                 self._totals[info.node_name] = total
-            self.spent.append(Spent(info.node_name, info.node_type, ns, where=self.where))
+            self.spent.append(OperatorTime(info.node_name, info.node_type, ns, where=self.where))
         self.reading_ns += time.perf_counter_ns() - start
 
     def __getattr__(self, name: str) -> Any:
@@ -307,7 +307,7 @@ class OpenvinoSession(ArraySession):
 
     # -- opening and compiling
 
-    @signal_stack_kept()
+    @keep_signal_stack()
     def _open(self) -> None:
         self._core = openvino.Core()
         self._memory = UnitMemory(self._core)
@@ -347,7 +347,7 @@ class OpenvinoSession(ArraySession):
             unit, self._case.precision, self._hint, self._job.settings.threads, self._capabilities
         )
 
-    @signal_stack_kept()
+    @keep_signal_stack()
     def _made(self, unit: str, shapes: Shapes, more: Mapping[str, Any]) -> Any:
         # Compiled for these shapes alone: each is another program.
         try:
@@ -459,7 +459,7 @@ class OpenvinoSession(ArraySession):
         finally:
             self._compiled = measured
         # What reading the counters took was in between.
-        return profiled(
+        return build_profile(
             NAME, request.spent, [ns - request.reading_ns // steps for ns in times], REMARK
         )
 

@@ -102,7 +102,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def is_owned(kind: type) -> bool:
-    """Whether a type is of its owner's code, not of Python or of an installed library."""
+    """Return whether a type is of its owner's code, not of Python or of an installed library."""
     return _is_owned_module(kind.__module__)
 
 

@@ -19,7 +19,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelCode
 from accelbench.core.plugins import version_of
-from accelbench.core.profile import Profile, Spent, profiled
+from accelbench.core.profile import OperatorTime, Profile, build_profile
 from accelbench.core.protocols import Block, Evidence, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.python.answers import (
@@ -436,8 +436,8 @@ class PythonSession(EngineSession):
             code = entry.code
             name = code if isinstance(code, str) else f"{code.co_name} ({code.co_filename})"
             kind = code if isinstance(code, str) else code.co_qualname
-            spent.append(Spent(name, kind, entry.inlinetime * 1e9, entry.callcount, where))
-        return profiled("cProfile", spent, times)
+            spent.append(OperatorTime(name, kind, entry.inlinetime * 1e9, entry.callcount, where))
+        return build_profile("cProfile", spent, times)
 
     def evidence(self) -> Evidence:
         # Where the tensors lie that it returned, and whether it began to use a GPU.

@@ -33,7 +33,7 @@ class TorchPlace(Protocol):
         """Restart the allocator's peak."""
 
     def memory(self) -> DeviceMemory | None:
-        """The allocator's counters."""
+        """Return the allocator's counters."""
 
     def facts(self) -> dict[str, Any]:
         """Return what the engine says of the device and of settings that change its speed."""

@@ -149,7 +149,7 @@ def _of_processes(case: Case, device: Device) -> Iterator[Support | None]:
 
 def _not_split(case: Case) -> Support | None:
     trains = case.mode is Mode.TRAINING
-    spec = case.model.trained if trains else case.model
+    spec = case.model.training_variant if trains else case.model
     instead = "--strategy ddp or fsdp2" if trains else "one process"
     if nothing_says_how(spec):
         return refuse("tensor_parallel", model=spec.id, instead=instead)

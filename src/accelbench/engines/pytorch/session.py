@@ -1,4 +1,4 @@
-"""A model opened in PyTorch: built, placed, stepped, and asked where it ran.
+"""A model opened in PyTorch: built, placed, stepped, and asked if it ran.
 
 Where a step's time goes in PyTorch, by torch.profiler.
 
@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.precision import weight_types
-from accelbench.core.profile import Profile, Spent, profiled
+from accelbench.core.profile import OperatorTime, Profile, build_profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.pytorch import int8
@@ -561,14 +561,14 @@ def profile(
     with torch.profiler.profile(activities=activities, record_shapes=True) as profiler:
         times = walls(clock, steps, marked)
     rows = profiler.key_averages(group_by_input_shape=True)
-    report = profiled(NAME, spent(rows, device), times, _HOST if on_host else _DEVICE)
+    report = build_profile(NAME, spent(rows, device), times, _HOST if on_host else _DEVICE)
     if traces is None:
         return report
     profiler.export_chrome_trace(str(traces / _TRACE))
     return replace(report, trace=_TRACE)
 
 
-def spent(rows: Iterable[Any], device: str) -> Iterator[Spent]:
+def spent(rows: Iterable[Any], device: str) -> Iterator[OperatorTime]:
     """Yield what the profiler's rows say, each an operator with some shapes of its inputs."""
     on_host = device.startswith("cpu")
     for row in rows:
@@ -578,7 +578,7 @@ def spent(rows: Iterable[Any], device: str) -> Iterator[Spent]:
         if row.key in _OVERHEADS:
             continue
         us = row.self_cpu_time_total if on_host else row.self_device_time_total
-        yield Spent(shapes(row.input_shapes), row.key, us * 1e3, row.count, device)
+        yield OperatorTime(shapes(row.input_shapes), row.key, us * 1e3, row.count, device)
 
 
 def shapes(input_shapes: Iterable[Any]) -> str:

@@ -78,7 +78,7 @@ class QnnRuntime(ForwardEngine):
         yield not_listed(self.info.name, case, tuple(_WANTED), _WHY_NOT)
 
     def wants(self, case: Case) -> ArtifactFormat:
-        if case.as_stored:
+        if case.is_run_as_stored:
             return ArtifactFormat("onnx", static=True)
         return _WANTED[case.precision]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.profile import Spent
+from accelbench.core.profile import OperatorTime
 from accelbench.engines.shared.local import shares
 
 NAME = "QNN's profiler"
@@ -44,7 +44,7 @@ def types_of(folder: Path) -> dict[str, str]:
     return {name: str(node["type"]) for graph in graphs for name, node in graph.items()}
 
 
-def read(path: Path, types: Mapping[str, str], steps: int, device: str) -> list[Spent]:
+def read(path: Path, types: Mapping[str, str], steps: int, device: str) -> list[OperatorTime]:
     """Return the nodes of the last so many runs of a file."""
     with path.open(newline="", encoding="utf-8") as stream:
         runs = list(understood(csv.DictReader(stream), types, device))
@@ -53,7 +53,7 @@ def read(path: Path, types: Mapping[str, str], steps: int, device: str) -> list[
 
 def understood(
     rows: Iterable[Mapping[str, str]], types: Mapping[str, str], device: str
-) -> Iterator[list[Spent]]:
+) -> Iterator[list[OperatorTime]]:
     """Yield the nodes of each run: rows of cycles, and then the run's whole time."""
     nodes: list[tuple[str, int]] = []
     whole = 0
@@ -66,7 +66,7 @@ def understood(
         elif event == _WHOLE_TIME and unit == _MICROSECONDS and whole:
             ns = value * 1e3 / whole
             yield [
-                Spent(name, types.get(name, name), cycles * ns, where=device)
+                OperatorTime(name, types.get(name, name), cycles * ns, where=device)
                 for name, cycles in nodes
             ]
 

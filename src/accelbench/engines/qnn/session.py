@@ -14,14 +14,14 @@ import onnxruntime
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.precision import FEW_VALUES
-from accelbench.core.profile import Profile, profiled
+from accelbench.core.profile import Profile, build_profile
 from accelbench.core.protocols import Evidence, Job
 from accelbench.engines.onnxruntime.session import understood
 from accelbench.engines.qnn import backend, profile
 from accelbench.engines.qnn.profile import Composed, read_composed
 from accelbench.engines.shared.arrays import ArraySession
 from accelbench.engines.shared.local import rounded_shares, walls
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 _QUIET = 3  # errors alone
 _TRACE = "trace.csv"
@@ -112,7 +112,7 @@ class QnnSession(ArraySession):
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
         # A second session of the same file has QNN write down what its nodes take.
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             graphs = folder / "graphs"
             graphs.mkdir()
             path = (traces or folder) / _TRACE
@@ -129,7 +129,7 @@ class QnnSession(ArraySession):
             emulated = profile.EMULATED if self._job.device.emulated else ""
             types = profile.types_of(graphs)
             nodes = profile.read(path, types, steps, str(self._job.device))
-            report = profiled(profile.NAME, nodes, times, profile.REMARK + emulated)
+            report = build_profile(profile.NAME, nodes, times, profile.REMARK + emulated)
             return report if traces is None else replace(report, trace=_TRACE)
 
     def evidence(self) -> Evidence:
@@ -173,7 +173,7 @@ class QnnSession(ArraySession):
             )
 
     def _composed_graphs(self) -> Composed:
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             try:
                 onnxruntime.InferenceSession(str(self.model_path), self._options(dump=folder))
             except Exception as error:

@@ -66,7 +66,7 @@ def _feed(job: Job, clock: Clock) -> DataFeed | None:
         return LabelledFeed(settings, clock.now_ns)
     if data.lower().endswith(SUFFIX):
         return ArraysFeed(data, seed, clock.now_ns)
-    return Feed(data, seed, job.case.model.weights_from(settings.weights), clock.now_ns)
+    return Feed(data, seed, job.case.model.weights_setting(settings.weights), clock.now_ns)
 
 
 class Inputs:

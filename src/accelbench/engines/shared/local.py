@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from accelbench.core.clock import Clock, no_collection
+from accelbench.core.clock import Clock, pause_garbage_collection
 from accelbench.core.protocols import Block, most_steps
 from accelbench.core.vocabulary import Timing
 
@@ -69,7 +69,7 @@ class LocalSampler:
             Timing.PHASES: self._phases,
             Timing.DEVICE: self._device,
         }[timing]
-        with no_collection(), self.around():
+        with pause_garbage_collection(), self.around():
             phase_ns = take(inputs, n)
             noted = self.drain()
         count_after, spent_after = self.compiled()
@@ -157,7 +157,7 @@ class LocalSampler:
 def walls(clock: Clock, steps: int, step: Callable[[], Any]) -> list[int]:
     """Return the nanoseconds of so many steps, each done when it returns."""
     times = []
-    with no_collection():
+    with pause_garbage_collection():
         for _ in range(steps):
             start = clock.now_ns()
             step()

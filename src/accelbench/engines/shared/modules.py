@@ -43,7 +43,7 @@ class ModuleSession(EngineSession):
         self._dtype = dtype
         trains = job.case.mode is Mode.TRAINING
         # A model that is trained may have a head of its own.
-        self._spec: ModelSpec = job.case.model.trained if trains else job.case.model
+        self._spec: ModelSpec = job.case.model.training_variant if trains else job.case.model
 
     def _build(self) -> Built:
         # In the type that it runs in: 7 billion weights would not fit most hosts in fp32.
@@ -51,7 +51,7 @@ class ModuleSession(EngineSession):
         return built(
             self._spec,
             job.settings.seed,
-            self._spec.weights_from(job.settings.weights),
+            self._spec.weights_setting(job.settings.weights),
             job.settings.trust_remote_code,
             self._dtype,
             None if job.spill is None else Path(job.spill),

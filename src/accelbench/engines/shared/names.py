@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Iterable
 
 from accelbench.core.devices import aliases
-from accelbench.core.errors import EXIT_ENVIRONMENT, SurroundingsError, UsageError, setting_up
-from accelbench.core.nouns import meant
-from accelbench.core.plugins import ENGINES, registered
+from accelbench.core.errors import EXIT_ENVIRONMENT, SurroundingsError, UsageError, setup_command
+from accelbench.core.formatting import suggest
+from accelbench.core.plugins import ENGINES, find_entry_points
 from accelbench.core.safe_text import in_quotes
 
 #: What the guide means by both.
@@ -26,7 +26,7 @@ class EngineNotInstalledError(UsageError):
 def known_runtimes() -> tuple[str, ...]:
     """Return registered engines; the one that tests script only if a script is named."""
     script = bool(os.environ.get(_SCRIPT))
-    return tuple(sorted(n for n in registered(ENGINES) if n != _SCRIPTED or script))
+    return tuple(sorted(n for n in find_entry_points(ENGINES) if n != _SCRIPTED or script))
 
 
 def runtime_named(word: str, what: str = "runtime") -> str:
@@ -47,17 +47,17 @@ def no_such_runtime(word: str, names: Iterable[str], what: str = "runtime") -> U
     """Return the error for a word that stands for none of these."""
     if (low := word.lower()) in _offered():
         return EngineNotInstalledError(
-            f"The engine {low} is not installed.", f"Install it with: {setting_up(low)}"
+            f"The engine {low} is not installed.", f"Install it with: {setup_command(low)}"
         )
-    advice = meant(word, names, "Installed here")
+    advice = suggest(word, names, "Installed here")
     return UsageError(f"There is no {what} named {in_quotes(word)}.", advice)
 
 
 def _offered() -> Collection[str]:
-    from accelbench.hardware.installing import installed
+    from accelbench.hardware.installing import installed_extras
 
     try:
-        return installed().engine_packages
+        return installed_extras().engine_packages
     except SurroundingsError:
         return ()
 

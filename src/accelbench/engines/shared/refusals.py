@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 
 from accelbench.core.case import Case
-from accelbench.core.errors import setting_up
+from accelbench.core.errors import setup_command
 from accelbench.core.protocols import Support
 from accelbench.core.vocabulary import Mode
 
@@ -152,7 +152,7 @@ def missing(engine: str, packages: Iterable[str], extra: str) -> Support | None:
     """Refuse if a package is not installed, by its import name."""
     for package in packages:
         if find_spec(package) is None:
-            name, command = package.replace("_", "-"), setting_up(extra)
+            name, command = package.replace("_", "-"), setup_command(extra)
             return refuse("package_missing", engine=engine, package=name, command=command)
     return None
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.axes import columns
+from accelbench.core.axes import size_columns
 from accelbench.core.errors import UsageError
-from accelbench.core.plausible_values import OTHERS, impossible
+from accelbench.core.plausible_values import OTHER_RATE_TOLERANCE, explain_impossible
 from accelbench.core.precision import parse_precision
 from accelbench.core.safe_text import brief, in_quotes
 from accelbench.exchange.guide_csv import FIGURES
@@ -19,7 +19,7 @@ from accelbench.exchange.imports.result_row import Source, imported
 PATTERN = "benchmark_results_*.csv"
 
 NEEDED = ("framework", "model", "device", "batch_size", "dtype", "latency_mean_ms")
-_SIZES = (*columns(), "threads")
+_SIZES = (*size_columns(), "threads")
 _COUNTS = ("launch", "sample_count")
 _TRUTHS = ("compiled", "latency_p95_rough", "latency_p99_rough")
 _TEXTS = (
@@ -34,7 +34,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     for line in table_of(file, NEEDED):
         conditions = line.texts("git_commit")
         columns = {**_asked(line), **_figures(line)}
-        yield imported(source, columns, conditions, at=line, rates=OTHERS)
+        yield imported(source, columns, conditions, at=line, rates=OTHER_RATE_TOLERANCE)
 
 
 def _asked(line: Record) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _asked(line: Record) -> dict[str, Any]:
 
 def _word(line: Record, name: str) -> str:
     word = line.text(name)
-    if why := impossible(name, word):
+    if why := explain_impossible(name, word):
         line.wrong(name, why)
     return word
 
@@ -77,7 +77,7 @@ def _precision(line: Record) -> str:
 def _figures(line: Record) -> dict[str, float]:
     figures = line.figures(FIGURES)
     for name, column in FIGURES.items():
-        if column in figures and (why := impossible(column, figures[column])):
+        if column in figures and (why := explain_impossible(column, figures[column])):
             line.wrong(name, why)
     if not figures and not line.has("status"):
         line.wrong("latency_mean_ms", "it is missing, and no other figure is there")

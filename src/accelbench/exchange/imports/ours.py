@@ -129,7 +129,7 @@ def read_plan(whole: Record) -> StoredPlan:
     for entry in entries if isinstance(entries, list) else ():
         try:
             case, device = case_from_json(entry["case"]), entry.get("device")
-            questions[case.case_id] = case.unlisted
+            questions[case.case_id] = case.identity_without_columns
             if device is not None:
                 known = device_from_json(device)
                 names[known.fingerprint] = known.name

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.identity import canonical
+from accelbench.core.identity import canonical_json
 from accelbench.core.plausible_values import describe_misfit
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.ours import NEEDED
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
-from accelbench.store.consistency_rules import limits_of
-from accelbench.store.contradictions import typed
-from accelbench.store.duck import quoted, quoted_path
+from accelbench.store.consistency_rules import read_limits
+from accelbench.store.contradictions import parse_value
+from accelbench.store.duck import quote_path, quote_sql
 from accelbench.store.plausible_values import TYPES, rules
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
         for name in NEEDED:
             hold(con, file, name, f'"{name}" IS NOT NULL', "it is missing")
         _hold_all(con, file, known)
-    measured, imported = quoted(Provenance.MEASURED.value), quoted(Provenance.IMPORTED.value)
-    patch = quoted(canonical({"source": source.to_dict()}))
+    measured, imported = quote_sql(Provenance.MEASURED.value), quote_sql(Provenance.IMPORTED.value)
+    patch = quote_sql(canonical_json({"source": source.to_dict()}))
     columns = {name: f'"{name}"' for name in known}
     if run_id:
         theirs = "run_id" if "run_id" in types else "NULL"
-        columns["run_id"] = f"coalesce({theirs}, {quoted(run_id)})"
+        columns["run_id"] = f"coalesce({theirs}, {quote_sql(run_id)})"
     columns["provenance"] = f"CASE provenance WHEN {measured} THEN {imported} ELSE provenance END"
     given = "coalesce(conditions, '{}')" if "conditions" in types else "'{}'"
     columns["conditions"] = (
@@ -71,7 +71,7 @@ def _spaced(name: str) -> str:
 
 def read(file: Path) -> str:
     """Return SQL for the lines of a file, with their numbers."""
-    return f"read_parquet({quoted_path(file)}, file_row_number = true)"
+    return f"read_parquet({quote_path(file)}, file_row_number = true)"
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
 def _hold_all(con: DuckDBPyConnection, file: Path, names: Sequence[str]) -> None:
     """Refuse what our columns cannot hold, in one pass over the file if it is whole."""
     source = f"(SELECT * FROM {read(file)})"  # noqa: S608 — a quoted path
-    held = rules(names, limits_of(con, source) if "device_name" in names else {})
+    held = rules(names, read_limits(con, source) if "device_name" in names else {})
     whole = " AND ".join(f"({rule.condition})" for rule in held)
     query = f"SELECT count(*) FROM {read(file)} WHERE NOT ({whole})"  # noqa: S608 — our conditions
     if con.execute(query).fetchall() == [(0,)]:
@@ -119,5 +119,5 @@ def hold(
         return
     values = f'"{name}"::VARCHAR, ({other or "NULL"})::VARCHAR'
     found = con.execute(f"SELECT {values} {query} AND file_row_number = {row}").fetchall()
-    value, known = (typed(name, text) for text in found[0])
+    value, known = (parse_value(name, text) for text in found[0])
     raise MalformedError(file, row + 1, name, describe_misfit(why, value, known))

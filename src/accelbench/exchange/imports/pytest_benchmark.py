@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.plausible_values import OTHERS
+from accelbench.core.plausible_values import OTHER_RATE_TOLERANCE
 from accelbench.exchange.imports.records import Record, object_of, objects_in
 from accelbench.exchange.imports.result_row import Source, imported
 
@@ -31,7 +31,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     for record in objects_in(file, whole.list("benchmarks"), "benchmark"):
         columns, samples = _figures(record.of("stats"))
         row = {**common, **_asked(record), **columns}
-        yield imported(source, row, conditions, samples, at=record, rates=OTHERS)
+        yield imported(source, row, conditions, samples, at=record, rates=OTHER_RATE_TOLERANCE)
 
 
 def _asked(record: Record) -> dict[str, Any]:

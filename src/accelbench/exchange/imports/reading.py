@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
-from accelbench.core.plausible_values import latest
+from accelbench.core.plausible_values import latest_time
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.imports import (
     aiconfigurator,
@@ -47,8 +47,8 @@ from accelbench.exchange.imports.result_row import (
     split_records,
 )
 from accelbench.exchange.titles import RUN
-from accelbench.store.body_to_row import MisfitError, as_kind, spell_time
-from accelbench.store.duck import quoted
+from accelbench.store.body_to_row import MisfitError, convert_value, spell_time
+from accelbench.store.duck import quote_sql
 from accelbench.store.merge_validation import ConflictError
 
 #: None is a line that is there and has no figure: it did not run.
@@ -261,10 +261,10 @@ def _moment(text: str) -> str:
     if not text:
         return ""
     try:
-        moment = str(as_kind("time", text))
+        moment = str(convert_value("time", text))
     except MisfitError as error:
         raise UsageError(f"{in_quotes(text)} is no date.", "Write it as 2026-08-08.") from error
-    if moment > spell_time(latest()):
+    if moment > spell_time(latest_time()):
         raise UsageError(f"{text} is in the future.", "Say when it was measured.")
     return moment
 
@@ -273,11 +273,11 @@ def placed(kind: str, files: Sequence[Path], conflict: ConflictError) -> Excepti
     """Return a conflict with file, line and field, if a file states that value."""
     for file in files:
         lines = list(_told(kind, file, conflict.result_id, conflict.column))
-        claim_line, known = (_first(lines, value) for value in (conflict.said, conflict.known))
+        claim_line, known = (_first(lines, value) for value in (conflict.claim, conflict.known))
         if claim_line is None:
             continue
         # Of two lines of one file the later is the one that says something else.
-        line, value, other = claim_line, conflict.said, conflict.known
+        line, value, other = claim_line, conflict.claim, conflict.known
         if known is not None and known > claim_line:
             line, value, other = known, other, value
         name = tidy.FIGURES.get(conflict.column) if kind == TIDY else None
@@ -304,5 +304,5 @@ def _told(kind: str, file: Path, result_id: str, column: str) -> Iterator[tuple[
     elif kind == "parquet":
         with parquet.looking_at(file) as con:
             query = f'''SELECT file_row_number + 1, "{column}" FROM {parquet.read(file)}
-                WHERE result_id = {quoted(result_id)}'''  # noqa: S608 — our column
+                WHERE result_id = {quote_sql(result_id)}'''  # noqa: S608 — our column
             yield from con.execute(query).fetchall()

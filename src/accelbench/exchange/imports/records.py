@@ -19,7 +19,7 @@ from accelbench.core.jsonc import JsonError, Object, loads, parse
 from accelbench.core.plausible_values import ABOVE_ZERO
 from accelbench.core.ranges import Range
 from accelbench.core.safe_text import brief, from_csv_cell, in_quotes, visible
-from accelbench.store.body_to_row import MisfitError, as_kind
+from accelbench.store.body_to_row import MisfitError, convert_value
 
 #: What tables of others write where they have nothing.
 _NOTHING = frozenset({"", "nan", "none", "null", "n/a"})
@@ -90,7 +90,7 @@ class Record:
             self.wrong(field, f"{brief(text)} is no finite number")
         if above is not None and value <= above:
             self.wrong(field, f"{value:g} is not above {above:g}")
-        if within is not None and (why := within.wrong(value)):
+        if within is not None and (why := within.explain_misfit(value)):
             self.wrong(field, why)
         return value
 
@@ -113,7 +113,7 @@ class Record:
     def time(self, field: str) -> str:
         text = self.text(field)
         try:
-            return str(as_kind("time", text))
+            return str(convert_value("time", text))
         except MisfitError as error:
             self.wrong(field, f"{brief(text)} is no date and time", error)
 

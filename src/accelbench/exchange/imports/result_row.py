@@ -7,16 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.core.axes import columns
+from accelbench.core.axes import size_columns
 from accelbench.core.columns import BY_NAME, SQL_TYPES
-from accelbench.core.identity import IDENTITY_VERSION, canonical, digest
-from accelbench.core.plausible_values import OURS, contradiction, impossible
+from accelbench.core.identity import IDENTITY_VERSION, canonical_json, digest
+from accelbench.core.plausible_values import (
+    OWN_RATE_TOLERANCE,
+    explain_impossible,
+    find_contradiction,
+)
 from accelbench.core.ranges import TIME_MS
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status, Timing
 from accelbench.exchange.imports.records import Record
-from accelbench.store.body_to_row import MisfitError, as_kind
-from accelbench.store.contradictions import COLUMNS_OF_LIMITS, COLUMNS_READ, find_contradictions
+from accelbench.store.body_to_row import MisfitError, convert_value
+from accelbench.store.contradictions import LIMIT_COLUMNS, RULE_COLUMNS, find_contradictions
 
 _MOST_NS = int(TIME_MS.most * 1e6)
 
@@ -34,12 +38,12 @@ def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
         kind = BY_NAME[name].kind
         try:
             # JSON it is, having been read as such.
-            held[name] = value if kind == "json" else as_kind(kind, value)
+            held[name] = value if kind == "json" else convert_value(kind, value)
         except MisfitError as misfit:
             record.wrong(name, str(misfit))
-        if why := impossible(name, held[name]):
+        if why := explain_impossible(name, held[name]):
             record.wrong(name, why)
-    if conflict := contradiction(held, rates):
+    if conflict := find_contradiction(held, rates):
         record.wrong(*conflict)
 
 
@@ -52,7 +56,7 @@ def refuse_contradictions(rows: Sequence[tuple[Record, Mapping[str, Any]]]) -> N
     ids = [str(body.get("result_id") or f"row {n}") for n, (_, body) in enumerate(rows)]
     bodies = [body for _, body in rows]
     own = any(body.get("protocol_version") is not None for body in bodies)
-    names = COLUMNS_READ if own or any(map(_has_samples, bodies)) else COLUMNS_OF_LIMITS
+    names = RULE_COLUMNS if own or any(map(_has_samples, bodies)) else LIMIT_COLUMNS
     read = {name: _type_of(name) for name in names}
     results = [
         {**_values_read(body, names), "result_id": result_id}
@@ -92,7 +96,7 @@ def _values_read(body: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
         value = body.get(name)
         if value is not None:
             kind = BY_NAME[name].kind
-            values[name] = canonical(value) if kind == "json" else value
+            values[name] = canonical_json(value) if kind == "json" else value
     return values
 
 
@@ -116,7 +120,7 @@ def rates_of(body: Mapping[str, Any]) -> float | None:
 
     Imported results were compared with the rules of their own format.
     """
-    return None if body.get("provenance") == Provenance.IMPORTED else OURS
+    return None if body.get("provenance") == Provenance.IMPORTED else OWN_RATE_TOLERANCE
 
 
 def hold_samples(record: Record, body: Mapping[str, Any]) -> None:
@@ -171,7 +175,7 @@ _ASKED = (
     *("world_size", "options"),
 )
 #: Sizes that came later make another case only where they are said.
-_LATER = frozenset(columns()) - frozenset(_ASKED)
+_LATER = frozenset(size_columns()) - frozenset(_ASKED)
 #: What is a name: white space around it, or more of it within, makes no other thing of it.
 NAMES = ("model", "hardware", "device_name", "runtime", "precision")
 _NS = 1e6  # in a millisecond
@@ -242,7 +246,7 @@ def imported(
     body["conditions"] = {**details, "source": source.to_dict()}
     if samples_ms:
         times = [ms for values in samples_ms.values() for ms in values]
-        if wrong := next(filter(None, map(TIME_MS.wrong, times)), ""):
+        if wrong := next(filter(None, map(TIME_MS.explain_misfit, times)), ""):
             at.wrong("samples", f"{wrong} ms")
         body["samples"] = {
             phase: [round(ms * _NS) for ms in values] for phase, values in samples_ms.items()

@@ -16,7 +16,7 @@ from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
 from accelbench.exchange.titles import RUN
 from accelbench.store.body_to_row import spell_time
-from accelbench.store.duck import quoted
+from accelbench.store.duck import quote_sql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -62,7 +62,7 @@ def _count(con: DuckDBPyConnection, file: Path, where: str = "true") -> int:
 def _theirs(con: DuckDBPyConnection, file: Path, names: set[str]) -> int:
     if "conditions" not in names:
         return 0
-    imported = quoted(Provenance.IMPORTED.value)
+    imported = quote_sql(Provenance.IMPORTED.value)
     has_source = "json_extract(conditions, '$.source') IS NOT NULL"
     return _count(con, file, f"provenance = {imported} AND {has_source}")
 

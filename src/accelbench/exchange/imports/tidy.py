@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION
-from accelbench.core.plausible_values import OTHERS
+from accelbench.core.plausible_values import OTHER_RATE_TOLERANCE
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.result_row import Source
-from accelbench.store.consistency_rules import limits_of, row_rules
-from accelbench.store.duck import quoted
+from accelbench.store.consistency_rules import read_limits, row_rules
+from accelbench.store.duck import quote_sql
 from accelbench.store.plausible_values import column_sql
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def lines_of(file: Path, result_id: str, column: str) -> list[tuple[int, Any]]:
         lines = query_of(file, {"line": "file_row_number + 1", **chosen}, _names(types))
         matches: list[tuple[int, Any]] = con.execute(
             f'SELECT line, "{column}" FROM ({lines} WHERE {figures(types)})'  # noqa: S608 — ours
-            f" WHERE result_id = {quoted(result_id)} ORDER BY line"
+            f" WHERE result_id = {quote_sql(result_id)} ORDER BY line"
         ).fetchall()
     return matches
 
@@ -141,7 +141,10 @@ def _hold_extra(con: DuckDBPyConnection, file: Path) -> None:
         hold(con, file, "extra", f"extra IS NULL OR {condition}", why)
     for key, column in (*_EXTRA.items(), ("date", "started_at")):
         kind = "TIMESTAMPTZ" if key == "date" else "BIGINT"
-        given, value = f"(extra->>{quoted(key)})", f"try_cast(extra->>{quoted(key)} AS {kind})"
+        given, value = (
+            f"(extra->>{quote_sql(key)})",
+            f"try_cast(extra->>{quote_sql(key)} AS {kind})",
+        )
         misfit = f"{given} IS NULL OR {value} IS NOT NULL"
         hold(con, file, "extra", misfit, f"its {key} is no {kind.lower()}")
         for condition, why in column_sql(column, "n"):
@@ -160,7 +163,9 @@ def _hold_figures(con: DuckDBPyConnection, file: Path, names: set[str]) -> None:
     hold(con, file, "latency_ms", none, "no latency is the result of that scenario")
     # Queries beside each other: their rate is another count.
     rate = "throughput * latency_ms / 1e3 / batch_size"
-    agrees = f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHERS} AND {OTHERS}"
+    agrees = (
+        f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHER_RATE_TOLERANCE} AND {OTHER_RATE_TOLERANCE}"
+    )
     why = "it is not what the latency says"
     hold(con, file, "throughput", f"coalesce({agrees}, true)", why)
 
@@ -176,7 +181,7 @@ def _refuse_impossible(file: Path, columns: Mapping[str, str], types: Mapping[st
     lines = query_of(file, {"line": "file_row_number + 1", **columns}, _names(types))
     lines = f"({lines} WHERE {figures(types)})"
     with looking_at(file) as con:
-        for rule in row_rules(columns.__contains__, limits_of(con, lines)):
+        for rule in row_rules(columns.__contains__, read_limits(con, lines)):
             query = f"SELECT min(line) FROM {lines} WHERE NOT ({rule.condition})"  # noqa: S608
             ((line,),) = con.execute(query).fetchall()
             if line is not None:
@@ -185,7 +190,7 @@ def _refuse_impossible(file: Path, columns: Mapping[str, str], types: Mapping[st
 
 
 def _impossible_lines(con: DuckDBPyConnection, lines: str, names: Container[str]) -> int:
-    rules = row_rules(names.__contains__, limits_of(con, lines))
+    rules = row_rules(names.__contains__, read_limits(con, lines))
     whole = " AND ".join(f"({rule.condition})" for rule in rules)
     query = f"SELECT count(*) FROM {lines} WHERE NOT ({whole})"  # noqa: S608 — our columns
     ((count,),) = con.execute(query).fetchall()
@@ -199,7 +204,7 @@ def figures(names: Container[str]) -> str:
 
 
 def _extra(key: str, names: Container[str]) -> str:
-    return f"(extra->>{quoted(key)})" if "extra" in names else "NULL::VARCHAR"
+    return f"(extra->>{quote_sql(key)})" if "extra" in names else "NULL::VARCHAR"
 
 
 def _scenario(names: set[str]) -> str:
@@ -208,7 +213,7 @@ def _scenario(names: set[str]) -> str:
 
 def run_of(run_id: str) -> str:
     """Return SQL for the run of a tidy line: one per source, so that they are separate machines."""
-    return f"{quoted(run_id + '-')} || substr(md5(source), 1, 8)"
+    return f"{quote_sql(run_id + '-')} || substr(md5(source), 1, 8)"
 
 
 def _columns(names: set[str], source: Source) -> dict[str, str]:
@@ -225,14 +230,15 @@ def _columns(names: set[str], source: Source) -> dict[str, str]:
     mlperf = _scenario(names)
     derived = f"coalesce(lower({extra('latency_is_derived')}) = 'true', false)"
     scenario = (
-        f"CASE {mlperf} WHEN 'singlestream' THEN {quoted(SINGLE_STREAM)}"
+        f"CASE {mlperf} WHEN 'singlestream' THEN {quote_sql(SINGLE_STREAM)}"
         " WHEN 'multistream' THEN 'multi_stream' ELSE"
-        f" coalesce({mlperf}, CASE WHEN {derived} THEN 'offline' ELSE {quoted(SINGLE_STREAM)} END)"
+        f" coalesce({mlperf}, CASE WHEN {derived} THEN 'offline' ELSE"
+        f" {quote_sql(SINGLE_STREAM)} END)"
         " END"
     )
     latency = (
         f"CASE WHEN {derived} THEN 'derived' ELSE CASE {mlperf} "
-        + " ".join(f"WHEN {quoted(n)} THEN {quoted(c)}" for n, c in _PERCENTILES.items())
+        + " ".join(f"WHEN {quote_sql(n)} THEN {quote_sql(c)}" for n, c in _PERCENTILES.items())
         + f" ELSE CASE WHEN {extra('mean_ms')} IS NOT NULL THEN 'latency_p50_ms' END END END"
     )
     mean = f"try_cast({extra('mean_ms')} AS DOUBLE)"
@@ -271,7 +277,7 @@ def _columns(names: set[str], source: Source) -> dict[str, str]:
         "options": options,
     }
     packed = ", ".join(f"{name} := {sql}" for name, sql in question.items())
-    case = f"md5(to_json(struct_pack({packed})) || {quoted(f'case{IDENTITY_VERSION}')})"
+    case = f"md5(to_json(struct_pack({packed})) || {quote_sql(f'case{IDENTITY_VERSION}')})"
     # A table names the accelerators of one node, and a rate is that of all of them.
     each = "regexp_replace(hardware_name, '^[0-9]+x ', '')"
     name = f"coalesce({_across(extra)} || 'x ' || {each}, hardware_name)"
@@ -292,9 +298,9 @@ def _columns(names: set[str], source: Source) -> dict[str, str]:
         ),
         "said": f"CAST({given('extra')} AS JSON)",
     }
-    submission = ", ".join(f"{quoted(name)}, {extra(name)}" for name in _SUBMISSION)
-    conditions = ", ".join(f"{quoted(name)}, {sql}" for name, sql in notes.items())
-    moment = quoted(source.measured_at) if source.measured_at else extra("date")
+    submission = ", ".join(f"{quote_sql(name)}, {extra(name)}" for name in _SUBMISSION)
+    conditions = ", ".join(f"{quote_sql(name)}, {sql}" for name, sql in notes.items())
+    moment = quote_sql(source.measured_at) if source.measured_at else extra("date")
     return {
         **question,
         "result_id": f"substr(md5('result|' || {figures}), 1, 24)",
@@ -304,7 +310,7 @@ def _columns(names: set[str], source: Source) -> dict[str, str]:
         "launch": "1",
         "arm": "''",
         "status": "'ok'",
-        "provenance": quoted(Provenance.IMPORTED.value),
+        "provenance": quote_sql(Provenance.IMPORTED.value),
         "verification": "'not_done'",
         "self_check": "'not_done'",
         "family": f"CASE WHEN {given('img_size')} IS NOT NULL THEN 'vision' END",
@@ -316,7 +322,7 @@ def _columns(names: set[str], source: Source) -> dict[str, str]:
             f" WHEN {latency} = 'latency_p50_ms' THEN {mean} END"
         ),
         **{
-            column: f"CASE {latency} WHEN {quoted(column)} THEN latency_ms END"
+            column: f"CASE {latency} WHEN {quote_sql(column)} THEN latency_ms END"
             for column in ("latency_p50_ms", *_PERCENTILES.values())
         },
         "throughput": rate,
@@ -356,4 +362,4 @@ def _model(extra: Callable[[str], str]) -> str:
 
 
 def _or(text: str, otherwise: str) -> str:
-    return quoted(text) if text else otherwise
+    return quote_sql(text) if text else otherwise

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.plausible_values import OTHERS
+from accelbench.core.plausible_values import OTHER_RATE_TOLERANCE
 from accelbench.core.ranges import OPERATIONS
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family, Mode
@@ -63,7 +63,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any] | None]:
             yield None
             continue
         columns = {**common, **_columns(line, prefix)}
-        yield imported(source, columns, conditions, at=line, rates=OTHERS)
+        yield imported(source, columns, conditions, at=line, rates=OTHER_RATE_TOLERANCE)
 
 
 def _columns(line: Record, prefix: str) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from accelbench.core.columns import COLUMNS
-from accelbench.core.facts import nameless
-from accelbench.core.nouns import UNKNOWN_MODEL
-from accelbench.core.safe_text import visible, without_homes
+from accelbench.core.facts import anonymous_run_id
+from accelbench.core.formatting import UNKNOWN_MODEL
+from accelbench.core.safe_text import hide_homes, visible
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.titles import title
@@ -85,7 +85,7 @@ def was_run(row: Row) -> bool:
 def tracked(row: Row, run: Row) -> TrackedResult:
     """Return a row, with its samples if wanted, as trackers keep it."""
     if row.get("run_id"):
-        row = {**row, "run_id": nameless(str(row["run_id"]))}
+        row = {**row, "run_id": anonymous_run_id(str(row["run_id"]))}
     configuration = title(row)
     arm = f", {row['arm']}" if row.get("arm") else ""
     number = row.get("launch")
@@ -159,7 +159,7 @@ def _notes(row: Row) -> Iterator[str]:
 
 
 def _shown(known: object) -> str:
-    return visible(without_homes(str(known)))
+    return visible(hide_homes(str(known)))
 
 
 def _name(text: str) -> str:
@@ -171,7 +171,7 @@ def _without_homes(known: Any) -> Any:
         return {str(_without_homes(name)): _without_homes(item) for name, item in known.items()}
     if isinstance(known, (list, tuple)):
         return [_without_homes(item) for item in known]
-    return without_homes(known) if isinstance(known, str) else known
+    return hide_homes(known) if isinstance(known, str) else known
 
 
 def _seconds(moment: object) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import meant
+from accelbench.core.formatting import suggest
 from accelbench.core.safe_text import in_quotes
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange.trackers.mlflow_tracker import write_mlflow
@@ -61,7 +61,7 @@ class TrackedExport:
 def tracker_named(word: str) -> Tracker:
     """Return the tracker of a word, or raise UsageError."""
     if word not in TRACKERS:
-        raise UsageError(f"There is no tracker {in_quotes(word)}.", meant(word, TRACKERS))
+        raise UsageError(f"There is no tracker {in_quotes(word)}.", suggest(word, TRACKERS))
     return TRACKERS[word]
 
 

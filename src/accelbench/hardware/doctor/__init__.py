@@ -1,5 +1,5 @@
-"""What works here, what is missing, what clashes, and the command that repairs it.
+"""Doctor: checks of the installation, with the command that repairs each problem.
 
-An installation is examined by files, package metadata and throw-away processes, never by importing
-an engine. Places of the store and the cache are handed in.
+An installation is examined by files, package metadata and disposable processes, never by importing
+an engine. The locations of the store and the cache are arguments.
 """

@@ -1,6 +1,6 @@
-"""Every check of the doctor, declared once and run in parallel.
+"""Checks of the doctor, declared once and run in parallel.
 
-Whether a process can be forked, found and killed here; run in a throw-away process.
+The check of whether a process can be forked, found and killed runs in a disposable process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core import processes
-from accelbench.core.errors import setting_up
+from accelbench.core.errors import setup_command
 from accelbench.core.plugins import PluginError
 from accelbench.core.protocols import Absent, Device, SetUp
 from accelbench.core.vocabulary import Provenance
@@ -29,7 +29,7 @@ from accelbench.hardware.detect import is_broken
 from accelbench.hardware.doctor import packages
 from accelbench.hardware.doctor.world import ILL, DoctorCheck, Finding, Health, World
 from accelbench.hardware.machine import STEADY_GOVERNORS, busy_warning
-from accelbench.hardware.telemetry.energy import meters_of
+from accelbench.hardware.telemetry.energy import describe_meters
 
 _OLDEST = (3, 11)
 _FORKING = "import json; from accelbench.hardware.doctor.checks import main; "
@@ -40,7 +40,7 @@ _FORKING_SECONDS = 20.0
 _COARSE_NS = 1000
 _READINGS = 2000
 
-#: A DuckDB file says so at this place.
+#: Offset of the mark in a DuckDB file.
 _DUCK = b"DUCK"
 _DUCK_AT = 8
 
@@ -56,7 +56,7 @@ def python(world: World) -> list[Finding]:
 
 
 def isolation(world: World) -> list[Finding]:
-    """Check whether workers are forked from a warm template or started anew."""
+    """Check whether workers are forked from a warm template or started separately."""
     try:
         text = world.command([sys.executable, "-P", "-c", _FORKING], _FORKING_SECONDS)
         answer = json.loads(text.strip().splitlines()[-1])
@@ -216,7 +216,7 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
     if isinstance(runtime, PluginError):
         return Finding(name, Health.BROKEN, runtime.message.rstrip("."), runtime.advice)
     info = runtime.info
-    install = setting_up(info.extra) if info.extra else _alone(info.package)
+    install = setup_command(info.extra) if info.extra else _package_command(info.package)
     if info.package and not world.importable(info.package):
         return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
     if isinstance(runtime, SetUp) and not (state := runtime.ready()).ok:
@@ -229,10 +229,10 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
         return Finding(name, Health.BROKEN, note, _PATIENCE)
     except HardwareError as error:
         note = f"{info.package or name} is installed and does not work: {error.message}"
-        return Finding(name, Health.BROKEN, note, _mend(install))
+        return Finding(name, Health.BROKEN, note, _repair_command(install))
     except (IndexError, ValueError):
         note = f"{info.package or name} was imported and gave no answer"
-        return Finding(name, Health.BROKEN, note, _mend(install))
+        return Finding(name, Health.BROKEN, note, _repair_command(install))
     where = ", ".join(answer["devices"]) or "no device"
     note = f"{info.package} {answer['version']}".strip()
     note += f", imported in {answer['import_seconds']:.1f} s; sees {where}"
@@ -241,11 +241,11 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
     return Finding(name, Health.OK, note, details=answer)
 
 
-def _alone(package: str) -> str:
+def _package_command(package: str) -> str:
     return f"pip install {package.replace('_', '-')}" if package else ""
 
 
-def _mend(install: str) -> str:
+def _repair_command(install: str) -> str:
     if not install:
         return "Reinstall the package it comes from."
     if install.startswith("pip"):
@@ -263,22 +263,22 @@ def platforms(world: World) -> list[Finding]:
     """Check each platform's detector."""
     every = world.detect()
     devices = [one for ones in every.values() for one in ones if isinstance(one, Device)]
-    findings = [_platform(name, ones[0], len(ones)) for name, ones in every.items() if ones]
-    return [*findings, *_energy(meters_of(devices, world.files))]
+    findings = [_platform_finding(name, ones[0], len(ones)) for name, ones in every.items() if ones]
+    return [*findings, *_check_energy(describe_meters(devices, world.files))]
 
 
-def _energy(meters: Mapping[str, str]) -> list[Finding]:
-    return [_meter(name, text) for name, text in meters.items()]
+def _check_energy(meters: Mapping[str, str]) -> list[Finding]:
+    return [_meter_finding(name, text) for name, text in meters.items()]
 
 
-def _meter(device: str, text: str) -> Finding:
+def _meter_finding(device: str, text: str) -> Finding:
     if text.startswith("not available"):
         remedy = "--energy gives no figure there: docs/energy.md."
         return Finding(f"energy of {device}", Health.MISSING, text, remedy)
     return Finding(f"energy of {device}", Health.OK, text)
 
 
-def _platform(name: str, first: Device | Absent, count: int) -> Finding:
+def _platform_finding(name: str, first: Device | Absent, count: int) -> Finding:
     if isinstance(first, Absent):
         health = Health.BROKEN if is_broken(first) else Health.MISSING
         return Finding(name, health, first.reason, first.remedy)
@@ -305,7 +305,7 @@ def browser(world: World) -> list[Finding]:
 
 
 def _pages_run_in(world: World) -> Finding:
-    if vain := world.programs.named_in_vain():
+    if vain := world.programs.explain_missing():
         return Finding("browser", Health.BROKEN, vain, NAME_ANOTHER)
     programs = world.programs.find()
     fit = [program for program in programs if program.engine == _CHROMIUM]
@@ -317,7 +317,7 @@ def _pages_run_in(world: World) -> Finding:
     return Finding("browser", Health.MISSING, text, remedy)
 
 
-#: The order is that of the page. Runtimes have a check each and come after these two groups.
+#: In the order of the page. Each engine has its own check after these two groups.
 CHECKS: tuple[DoctorCheck, ...] = (
     DoctorCheck("machine", "Python", python),
     DoctorCheck("machine", "workers", isolation),
@@ -340,21 +340,21 @@ Examined = list[tuple[str, Finding]]  # group, finding
 
 
 def examine(world: World, checks: Sequence[DoctorCheck] = CHECKS) -> Examined:
-    """Run all checks in parallel; return them in the order of the page."""
-    # The clock and the load are looked at before imports disturb them.
+    """Run all checks in parallel; return their findings in the order of the page."""
+    # The clock and the load are checked before imports disturb them.
     quiet = [check for check in checks if check.group == "machine"]
     rest = [*(c for c in checks if c.group != "machine"), *engine_checks(world)]
-    pairs = [(check.group, entry) for check in quiet for entry in _asked(check, world)]
+    pairs = [(check.group, entry) for check in quiet for entry in _run_check(check, world)]
     most = max(2, min(_MOST_AT_ONCE, os.cpu_count() or 1))
     with ThreadPoolExecutor(most) as pool:
         # Engines first: they take longest.
         order = sorted(rest, key=lambda check: check.group != "runtimes")
-        answers = list(pool.map(lambda check: _asked(check, world), order))
+        answers = list(pool.map(lambda check: _run_check(check, world), order))
     pairs += [(c.group, entry) for c, ones in zip(order, answers, strict=True) for entry in ones]
     return sorted(pairs, key=lambda pair: GROUPS.index(pair[0]))
 
 
-def _asked(check: DoctorCheck, world: World) -> list[Finding]:
+def _run_check(check: DoctorCheck, world: World) -> list[Finding]:
     try:
         return check.ask(world)
     except Exception as error:
@@ -364,8 +364,8 @@ def _asked(check: DoctorCheck, world: World) -> list[Finding]:
         return [Finding(check.name, Health.BROKEN, text, remedy)]
 
 
-def well(pairs: Examined) -> bool:
-    """Return whether nothing that is installed is broken or clashes."""
+def is_healthy(pairs: Examined) -> bool:
+    """Return whether no installed part is broken or clashes."""
     return not any(finding.health in ILL for _, finding in pairs)
 
 

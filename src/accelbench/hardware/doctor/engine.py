@@ -1,4 +1,4 @@
-"""One engine, examined in a process of its own: its version, import time and devices.
+"""One engine, examined in a separate process: its version, import time and devices.
 
     python -P -m accelbench.hardware.doctor.engine RUNTIME
 
@@ -14,13 +14,13 @@ import time
 from importlib import import_module
 from typing import Any
 
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.core.protocols import Device
 
 
-def answer(name: str) -> dict[str, Any]:
+def examine_engine(name: str) -> dict[str, Any]:
     """Return an engine's version, import time and devices."""
-    runtime = load(registered(ENGINES)[name])
+    runtime = load(find_entry_points(ENGINES)[name])
     os.environ.update(runtime.info.environment)
     began = time.perf_counter()
     module = import_module(runtime.info.package) if runtime.info.package else None
@@ -34,8 +34,8 @@ def answer(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    said = json.dumps(answer(sys.argv[1]))
-    # Engines print banners of their own, some without an end of line.
+    said = json.dumps(examine_engine(sys.argv[1]))
+    # Engines print banners, some without a line break.
     sys.stdout.write(f"\n{said}\n")
     sys.stdout.flush()
-    os._exit(0)  # an engine's exit handlers are not what is asked about
+    os._exit(0)  # without an engine's exit handlers

@@ -1,7 +1,7 @@
 """Packages: requirements of our extras and of each other, and known clashes.
 
-Understands enough of PEP 440 and 508 for this project's extras. Other spellings are not judged, so
-that no clash is invented.
+It handles the parts of PEP 440 and 508 that this project's extras use. Other spellings are not
+judged, so that no clash is invented.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accelbench.core.errors import setting_up
+from accelbench.core.errors import setup_command
 from accelbench.hardware.doctor.world import Finding, Health, World
 
 _NAME = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;\s*(.*))?$")
@@ -22,12 +22,12 @@ _RELEASE = re.compile(r"^v?(\d+(?:\.\d+)*)((?:[._-]?(?:a|b|c|rc|alpha|beta|dev|p
 
 @dataclass(frozen=True)
 class Requirement:
-    """A package, its accepted versions, and when it is required."""
+    """Required package, with its accepted versions and its condition."""
 
     name: str
     spec: str
     extra: str = ""  # the extra that asks for it
-    marker: str = ""  # another one that stands before it, which is not judged
+    marker: str = ""  # a further condition, which is not judged
 
     @property
     def conditional(self) -> bool:
@@ -96,7 +96,7 @@ def _meets(have: Key, clause: str) -> bool | None:
 
 
 def _family(have: Key, text: str, sign: str) -> bool:
-    """Judge ==1.2.* and ~=1.2.3, which is >=1.2.3, ==1.2.*"""
+    """Return whether ==1.2.* or ~=1.2.3 accepts a version."""
     stated = [int(part) for part in re.findall(r"\d+", text)]
     head = tuple(stated[:-1] if sign == "~=" else stated)
     padded = (*have[0], *([0] * len(head)))[: len(head)]
@@ -108,19 +108,19 @@ def _family(have: Key, text: str, sign: str) -> bool:
 
 
 _OURS = "accelbench"
-#: What other extras bring along.
+#: Extra that others include.
 _SHARED = "torch"
-#: Extras for those who change this program, and the sum of others.
-_NOT_ASKED = frozenset({"dev", "all"})
+#: Extras for developers, and the sum of others, which are not checked.
+_UNCHECKED = frozenset({"dev", "all"})
 
-#: Each carries the module `onnxruntime`: the one installed last has overwritten the others.
+#: Each contains the module `onnxruntime`: the one installed last has overwritten the others.
 ORT_BUILDS = (
     "onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-directml",
     "onnxruntime-rocm", "onnxruntime-migraphx", "onnxruntime-training",
 )  # fmt: skip
 
-#: What people install beside the extras, and what has downgraded them or been left behind.
-_BESIDE = (
+#: Packages that people install in addition to the extras, which have caused wrong versions.
+_RELATED = (
     "jaxlib", "torchvision", "torchaudio", "torchao", "timm", "optimum", "optimum-onnx",
     "optimum-intel", "keras", "flax", "onnxruntime-gpu", "zeus",
 )  # fmt: skip
@@ -128,13 +128,13 @@ _BESIDE = (
 
 @dataclass(frozen=True)
 class Clash:
-    """Packages known to clash, although their own metadata allows both."""
+    """Packages that are known to clash, although their metadata allows both."""
 
     name: str
     packages: tuple[str, ...]
     said: str
     remedy: Callable[[list[str]], str]
-    least: int = 2  # how many of them must be there
+    least: int = 2  # fewest of them that clash
 
 
 CLASHES: tuple[Clash, ...] = (
@@ -157,11 +157,11 @@ CLASHES: tuple[Clash, ...] = (
 
 
 def extras(world: World) -> list[Finding]:
-    """Check each extra: whole, absent, in part, or in versions that it does not accept."""
+    """Check whether each extra is complete, absent, incomplete or has other versions."""
     by_extra: dict[str, list[Requirement]] = {}
     for text in world.requires_of(_OURS):
         need = parse(text)
-        if need and need.name != _OURS and not need.conditional and need.extra not in _NOT_ASKED:
+        if need and need.name != _OURS and not need.conditional and need.extra not in _UNCHECKED:
             by_extra.setdefault(need.extra, []).append(need)
     shared = {requirement.name for requirement in by_extra.get(_SHARED, ())}
     return [
@@ -179,13 +179,13 @@ def _extra(world: World, extra: str, needs: list[Requirement], shared: frozenset
         if (v := have[requirement.name]) and meets(v, requirement.spec) is False
     ]
     gone = [package for package, version in have.items() if version is None]
-    # What accelbench itself needs is no extra: its packages are named.
+    # The requirements of accelbench itself are not an extra, so its packages are named.
     needed = (
         f"'{requirement.name}{requirement.spec}'"
         for requirement in needs
         if requirement in unfit or requirement.name in gone
     )
-    install = setting_up(extra) if extra else f"pip install {' '.join(needed)}"
+    install = setup_command(extra) if extra else f"pip install {' '.join(needed)}"
     details = {"packages": have}
     if unfit:
         wrong = (
@@ -194,7 +194,7 @@ def _extra(world: World, extra: str, needs: list[Requirement], shared: frozenset
         )
         return Finding(name, Health.CLASH, "; ".join(wrong), install, details)
     if not gone:
-        # Most extras bring torch's along: its packages are listed once.
+        # Most extras include torch's: its packages are listed once.
         brought = shared if shared <= have.keys() else frozenset()
         listed = ", ".join(f"{p} {version}" for p, version in have.items() if p not in brought)
         listed += f"; and those of extra {_SHARED}" if brought else ""
@@ -206,16 +206,16 @@ def _extra(world: World, extra: str, needs: list[Requirement], shared: frozenset
 
 
 def metadata(world: World) -> list[Finding]:
-    """Check the requirements of installed packages among themselves."""
+    """Check the requirements of installed packages for each other."""
     ours = [parse(text) for text in world.requires_of(_OURS)]
-    names = dict.fromkeys([*(normal(need.name) for need in ours if need), *_BESIDE])
+    names = dict.fromkeys([*(normal(need.name) for need in ours if need), *_RELATED])
     installed = [name for name in names if world.version_of(name) is not None]
     findings = [
         finding
         for package in installed
         if package != _OURS
         for text in world.requires_of(package)
-        if (finding := _asked(world, package, parse(text))) is not None
+        if (finding := _check_requirement(world, package, parse(text))) is not None
     ]
     if findings:
         return findings
@@ -223,7 +223,7 @@ def metadata(world: World) -> list[Finding]:
     return [Finding("packages among themselves", Health.OK, note)]
 
 
-def _asked(world: World, package: str, need: Requirement | None) -> Finding | None:
+def _check_requirement(world: World, package: str, need: Requirement | None) -> Finding | None:
     if need is None or need.extra or need.conditional:
         return None
     have = world.version_of(need.name)
@@ -257,7 +257,8 @@ def torch_build(world: World) -> list[Finding]:
         return []
     driver = world.files.text("/proc/driver/nvidia/version") is not None
     brought = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu13")
-    # Others bring NVIDIA's runtime too, jax[cuda] for one: what the build says comes first.
+    # Other packages, such as jax[cuda], include NVIDIA's runtime too: the build's own version
+    # decides.
     for_cpu = "+cpu" in version
     for_cuda = not for_cpu and ("+cu" in version or any(map(world.version_of, brought)))
     cpu = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu"

@@ -1,4 +1,4 @@
-"""The machine as the checks see it, which tests replace, and their findings."""
+"""Machine as the checks see it, which tests replace, and the findings."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import InstalledPrograms, Programs
 from accelbench.hardware.common import Command, Files, SystemFiles, run_command
 from accelbench.hardware.detect import detect_all
-from accelbench.hardware.machine import MachineSnapshot, snapshot
+from accelbench.hardware.machine import MachineSnapshot, take_snapshot
 
-#: An engine that takes longer to import than this would make every run wait for it.
+#: Limit for the import of an engine; a slower one would delay every run.
 ENGINE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder in which something is kept."""
+    """Folder of stored data."""
 
     name: str
     path: Path
-    cap_bytes: int | None = None  # how much of it may be kept
+    cap_bytes: int | None = None  # limit of its size
     remedy: str = ""
 
 
@@ -48,7 +48,7 @@ def _importable(module: str) -> bool:
 
 @dataclass(frozen=True)
 class World:
-    """Ways to ask the machine and its installation."""
+    """Access to the machine and its installation."""
 
     store: Path
     cache: Folder
@@ -60,9 +60,9 @@ class World:
     files: Files = field(default_factory=SystemFiles)
     command: Command = run_command
     programs: Programs = field(default_factory=InstalledPrograms)
-    browser_remedy: str = ""  # the command that fetches one, where one is made for this machine
+    browser_remedy: str = ""  # command that downloads a browser, if there is one for this machine
     which: Callable[[str], str | None] = shutil.which
-    look: Callable[[], MachineSnapshot] = snapshot
+    look: Callable[[], MachineSnapshot] = take_snapshot
     clock_ns: Callable[[], int] = time.perf_counter_ns
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -72,16 +72,16 @@ class World:
 
 
 class Health(StrEnum):
-    """State of one thing."""
+    """State of a checked part."""
 
     OK = "ok"
-    HINT = "hint"  # works; something is worth knowing before measuring
-    MISSING = "missing"  # optional, and not here
-    BROKEN = "broken"  # here, and does not work
-    CLASH = "clash"  # here, and in the way of something else that is here
+    HINT = "hint"  # works, with a note about measurements
+    MISSING = "missing"  # optional, and not installed
+    BROKEN = "broken"  # installed, and does not work
+    CLASH = "clash"  # conflicts with another installed part
 
 
-#: What makes the doctor's answer a no.
+#: States that fail the doctor.
 ILL = frozenset({Health.BROKEN, Health.CLASH})
 
 
@@ -92,14 +92,14 @@ class Finding:
     name: str
     health: Health
     said: str
-    remedy: str = ""  # what mends it; for missing things, what brings it
+    remedy: str = ""  # how to repair it, or how to install a missing part
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """A check of the machine. It may take seconds: checks run in parallel."""
+    """Check of the machine. It may take seconds: checks run in parallel."""
 
     group: str
-    name: str  # what is looked at, for when the check itself fails
+    name: str  # of the checked part, in case the check itself fails
     ask: Callable[[World], list[Finding]]

@@ -1,4 +1,4 @@
-"""Meters of power, clocks, temperature and memory: one vendor a file, and a null object."""
+"""Meters of power, clocks, temperature and memory: one vendor per file, and a null object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from accelbench.hardware.telemetry.common import NullTelemetry, Telemetry
 
 
 def telemetry_for(device: Device) -> Telemetry:
-    """Return the meters of a device, or one that answers with the reason why there are none."""
+    """Return the meters of a device, or a null object with the reason why there are none."""
     if device.hardware == "cpu" and sys.platform == "linux":
         from accelbench.hardware.telemetry.rapl import CpuTelemetry
 

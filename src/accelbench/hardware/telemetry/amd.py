@@ -13,7 +13,7 @@ from accelbench.hardware.telemetry.common import (
     LibraryTelemetry,
     NullTelemetry,
     Telemetry,
-    not_ours,
+    foreign_only,
 )
 
 
@@ -22,7 +22,7 @@ def amd_telemetry(ordinal: int, uuid: str | None = None, smi: Any = None) -> Tel
     if smi is None:
         try:
             smi = import_module("amdsmi")
-        except (ImportError, KeyError, OSError):  # KeyError: the package without its library
+        except (ImportError, KeyError, OSError):  # amdsmi raises KeyError if its library is missing
             return NullTelemetry(
                 "amdsmi is not installed or finds no library: accelbench setup rocm"
             )
@@ -40,41 +40,41 @@ def amd_telemetry(ordinal: int, uuid: str | None = None, smi: Any = None) -> Tel
 
 
 class AmdTelemetry(LibraryTelemetry):
-    """One GPU's meters; amdsmi writes "N/A" for what a card does not know."""
+    """Meters of one GPU; amdsmi returns "N/A" for values that a card lacks."""
 
     source = "amdsmi"
 
     def clocks(self) -> Clocks | NotAvailable:
         kinds = self._library.AmdSmiClkType
-        compute = self._asked("amdsmi_get_clock_info", kinds.GFX)
+        compute = self._query("amdsmi_get_clock_info", kinds.GFX)
         if isinstance(compute, NotAvailable):
             return compute
-        memory = self._asked("amdsmi_get_clock_info", kinds.MEM)
+        memory = self._query("amdsmi_get_clock_info", kinds.MEM)
         return Clocks(
-            compute_mhz=_told(compute.get("clk")),
-            memory_mhz=None if isinstance(memory, NotAvailable) else _told(memory.get("clk")),
-            compute_max_mhz=_told(compute.get("max_clk")),
+            compute_mhz=_to_number(compute.get("clk")),
+            memory_mhz=None if isinstance(memory, NotAvailable) else _to_number(memory.get("clk")),
+            compute_max_mhz=_to_number(compute.get("max_clk")),
         )
 
     def energy_millijoules(self) -> float | NotAvailable:
-        energy = self._asked("amdsmi_get_energy_count")
+        energy = self._query("amdsmi_get_energy_count")
         if isinstance(energy, NotAvailable):
             return energy
         # The accumulator counts steps of `counter_resolution` microjoules.
         return float(energy["energy_accumulator"]) * float(energy["counter_resolution"]) / 1000
 
     def power_watts(self) -> float | NotAvailable:
-        power = self._asked("amdsmi_get_power_info")
+        power = self._query("amdsmi_get_power_info")
         if isinstance(power, NotAvailable):
             return power
         for key in ("current_socket_power", "average_socket_power"):
-            if (watts := _told(power.get(key))) is not None:
+            if (watts := _to_number(power.get(key))) is not None:
                 return watts
         return NotAvailable("amdsmi: this card tells no power")
 
     def temperature_celsius(self) -> float | NotAvailable:
         smi = self._library
-        answer: float | NotAvailable = self._asked(
+        answer: float | NotAvailable = self._query(
             "amdsmi_get_temp_metric",
             smi.AmdSmiTemperatureType.HOTSPOT,
             smi.AmdSmiTemperatureMetric.CURRENT,
@@ -82,7 +82,7 @@ class AmdTelemetry(LibraryTelemetry):
         return answer
 
     def throttled(self) -> tuple[str, ...] | NotAvailable:
-        metrics = self._asked("amdsmi_get_gpu_metrics_info")
+        metrics = self._query("amdsmi_get_gpu_metrics_info")
         if isinstance(metrics, NotAvailable):
             return metrics
         status = metrics.get("throttle_status")
@@ -91,7 +91,7 @@ class AmdTelemetry(LibraryTelemetry):
         return ("throttled; amdsmi does not say why",) if status else ()
 
     def device_memory_used(self) -> int | NotAvailable:
-        answer: int | NotAvailable = self._asked(
+        answer: int | NotAvailable = self._query(
             "amdsmi_get_gpu_memory_usage", self._library.AmdSmiMemoryType.VRAM
         )
         return answer
@@ -99,14 +99,14 @@ class AmdTelemetry(LibraryTelemetry):
     def foreign_processes(
         self, own: Collection[int] = ()
     ) -> tuple[ForeignProcess, ...] | NotAvailable:
-        running = self._asked("amdsmi_get_gpu_process_list")
+        running = self._query("amdsmi_get_gpu_process_list")
         if isinstance(running, NotAvailable):
             return running
-        return not_ours([ForeignProcess(p["pid"], p.get("mem")) for p in running], own)
+        return foreign_only([ForeignProcess(p["pid"], p.get("mem")) for p in running], own)
 
     def close(self) -> None:
         self._library.amdsmi_shut_down()
 
 
-def _told(value: Any) -> float | None:
+def _to_number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None

@@ -12,13 +12,13 @@ from typing import Any
 
 from accelbench.core.energy import EnergyMethod, MeterError
 from accelbench.hardware.common import Command, HardwareError, NotAvailable, run_command
-from accelbench.hardware.telemetry.common import NullTelemetry, asked
+from accelbench.hardware.telemetry.common import NullTelemetry, query_library
 
 _SECONDS = 5.0
 
 
 class AppleTelemetry(NullTelemetry):
-    """The GPU of an Apple chip."""
+    """Meters of the GPU of an Apple chip."""
 
     source = "ioreg"
 
@@ -27,7 +27,7 @@ class AppleTelemetry(NullTelemetry):
         self._command = command
 
     def device_memory_used(self) -> int | NotAvailable:
-        text = asked(
+        text = query_library(
             lambda: self._command(["ioreg", "-r", "-d", "1", "-c", "IOAccelerator"], _SECONDS),
             HardwareError,
             "ioreg",
@@ -38,7 +38,7 @@ class AppleTelemetry(NullTelemetry):
         return int(match[1]) if match else NotAvailable("ioreg shows no GPU memory in use")
 
 
-#: Counters of IOReport that are summed, by what the work runs on, and what they are in words.
+#: Summed counters of IOReport for each part of the chip, with their description.
 _PARTS = {"cpu": ("cpu_total_mj", "the CPU's cores"), "gpu": ("gpu_mj", "the GPU")}
 
 
@@ -57,7 +57,7 @@ def apple_meter(part: str, library: Any = None) -> AppleMeter | NotAvailable:
 
 
 class AppleMeter:
-    """The energy of a chip's CPU or GPU, with its DRAM if that is counted."""
+    """Energy of a chip's CPU or GPU, with its DRAM if that is counted."""
 
     source = "IOReport, through zeus-apple-silicon"
     method = EnergyMethod.COUNTER

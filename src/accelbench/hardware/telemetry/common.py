@@ -1,4 +1,4 @@
-"""The telemetry of every vendor, and the null object for vendors without one.
+"""Telemetry protocol of all vendors, and the null object.
 
 An unknown value is a NotAvailable with its reason; never 0, never a guess.
 """
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Clocks:
-    """Present clocks in MHz; None if unknown."""
+    """Current clocks in MHz; None if unknown."""
 
     compute_mhz: float | None
     memory_mhz: float | None = None
@@ -26,34 +26,34 @@ class Clocks:
 
 @dataclass(frozen=True)
 class ForeignProcess:
-    """Another user's or program's process on the device."""
+    """Process of another user or program on the device."""
 
     pid: int
     memory_bytes: int | None
 
 
 class Telemetry(Protocol):
-    """A device's meters, read from outside the engine."""
+    """Meters of a device, read from outside the engine."""
 
-    source: str  # in words: which library or files
+    source: str  # description of the library or files
 
     def clocks(self) -> Clocks | NotAvailable:
-        """Return present clocks."""
+        """Return the current clocks."""
 
     def energy_millijoules(self) -> float | NotAvailable:
-        """Return a counter of energy used; only differences have a meaning."""
+        """Return a counter of used energy; only its differences are meaningful."""
 
     def power_watts(self) -> float | NotAvailable:
-        """Return present power, as the device averages it."""
+        """Return the current power, as the device averages it."""
 
     def temperature_celsius(self) -> float | NotAvailable:
-        """Return present temperature."""
+        """Return the current temperature."""
 
     def throttled(self) -> tuple[str, ...] | NotAvailable:
-        """Return why the clocks are held down now, in words; empty if they are not."""
+        """Return the reasons why the clocks are limited now; empty if they are not."""
 
     def device_memory_used(self) -> int | NotAvailable:
-        """Return bytes in use on the device, by everybody."""
+        """Return the bytes in use on the device by all processes."""
 
     def foreign_processes(
         self, own: Collection[int] = ()
@@ -65,7 +65,7 @@ class Telemetry(Protocol):
 
 
 class NullTelemetry:
-    """Telemetry that is absent: every answer is the reason."""
+    """Missing telemetry: every answer is the reason."""
 
     source = "none"
 
@@ -88,7 +88,7 @@ class NullTelemetry:
 
 
 class LibraryTelemetry:
-    """One GPU's meters by its vendor's library, whose errors are of one class."""
+    """Meters of one GPU by its vendor's library, whose errors have one class."""
 
     source: str
 
@@ -97,23 +97,25 @@ class LibraryTelemetry:
         self._handle = handle
         self._error = error
 
-    def _asked(self, name: str, *args: Any) -> Any:
+    def _query(self, name: str, *args: Any) -> Any:
         question = getattr(self._library, name)
-        return asked(lambda: question(self._handle, *args), self._error, self.source)
+        return query_library(lambda: question(self._handle, *args), self._error, self.source)
 
 
-def asked(
-    question: Callable[[], T], errors: type[Exception] | tuple[type[Exception], ...], what: str
+def query_library(
+    question: Callable[[], T], errors: type[Exception] | tuple[type[Exception], ...], name: str
 ) -> T | NotAvailable:
     """Return an answer, or a NotAvailable with the error of the vendor's library."""
     try:
         return question()
     except errors as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        return NotAvailable(f"{what}: {message}")
+        return NotAvailable(f"{name}: {message}")
 
 
-def not_ours(processes: list[ForeignProcess], own: Collection[int]) -> tuple[ForeignProcess, ...]:
+def foreign_only(
+    processes: list[ForeignProcess], own: Collection[int]
+) -> tuple[ForeignProcess, ...]:
     """Return the processes that are neither this one nor among `own`, each once."""
     ours = {os.getpid(), *own}
     by_pid = {process.pid: process for process in processes if process.pid not in ours}

@@ -1,7 +1,7 @@
-"""The energy meter of a device, or why there is none.
+"""Energy meter of a device, or the reason why there is none.
 
-A counter of energy is preferred to readings of power. The CPU's meter counts what any engine runs
-on the host's CPU. Nothing is estimated from a table of chips.
+A counter of energy is preferred to readings of power. The CPU's meter counts the work of every
+engine on the host's CPU. Nothing is estimated from a table of chips.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from accelbench.hardware.telemetry.apple import apple_meter
 from accelbench.hardware.telemetry.common import Telemetry
 from accelbench.hardware.telemetry.rapl import NOT_READABLE, rapl_meter, scope_of
 
-#: What zeus itself looks for, in this order.
+#: Variables that zeus reads, in this order.
 ENDPOINTS = ("ZEUSD_SOCK_PATH", "ZEUSD_HOST_PORT")
 
 
 def zeusd_meter(module: Any = None) -> ZeusdMeter | None:
-    """Return the counters of zeusd, or None without a daemon.
+    """Return the counters of zeusd; None without a daemon.
 
     The daemon of the zeus project reads RAPL as root. It is used if zeus is installed and its
-    variable names the daemon. Importing its client takes httpx alone, a tenth of a second.
+    variable names the daemon. Importing its client only imports httpx, which takes a tenth of a
+    second.
     """
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return None
@@ -37,13 +38,13 @@ def zeusd_meter(module: Any = None) -> ZeusdMeter | None:
         client = module.ZeusdClient()
         meter = ZeusdMeter(client)
         meter.read()
-    except Exception:  # whatever zeus or httpx raise: RAPL's own reason stands
+    except Exception:  # of zeus or httpx: the reason of RAPL is reported
         return None
     return meter
 
 
 class ZeusdMeter:
-    """Every package that the daemon reads; it adds the turns of its counters."""
+    """All packages that the daemon reads; it handles overflows of its counters."""
 
     source = "RAPL, through zeusd"
     method = EnergyMethod.COUNTER
@@ -78,30 +79,30 @@ _METERED = ("cpu", "cuda", "rocm", "mps")
 def energy_meter(
     device: Device, files: Files | None = None, system: str = sys.platform
 ) -> EnergyMeter | NotAvailable:
-    """Return the meter of one device, which the caller closes."""
+    """Return the meter of one device, which the caller must close."""
     if device.emulated:
         return NotAvailable("software stands in for the device: the energy is not the device's")
     if system == "darwin" and (is_processor(device) or device.hardware == "mps"):
         return apple_meter("cpu" if is_processor(device) else "gpu")
     if is_processor(device):
-        return _of_the_host(files, system)
+        return _host_meter(files, system)
     if device.hardware in ("cuda", "rocm"):
         return telemetry_meter(telemetry_for(device))
     return NotAvailable(f"no meter of {_name(device)} is known to accelbench on this system")
 
 
-def _of_the_host(files: Files | None, system: str) -> EnergyMeter | NotAvailable:
+def _host_meter(files: Files | None, system: str) -> EnergyMeter | NotAvailable:
     if system != "linux":
         return NotAvailable("on this system accelbench reads no energy counter of the CPU")
     meter = rapl_meter(files)
     if meter is NOT_READABLE:
-        daemon = zeusd_meter()  # reads as root what this process may not
+        daemon = zeusd_meter()  # it reads as root
         return meter if daemon is None else daemon
     return meter
 
 
-def meters_of(devices: Sequence[Device], files: Files | None = None) -> dict[str, str]:
-    """Return, in words, what counts each device's energy, or why nothing does.
+def describe_meters(devices: Sequence[Device], files: Files | None = None) -> dict[str, str]:
+    """Return a description of each device's meter, or the reason why it has none.
 
     Platforms without a known meter are left out.
     """
@@ -117,16 +118,16 @@ def meters_of(devices: Sequence[Device], files: Files | None = None) -> dict[str
     return texts
 
 
-def energy_meter_of(
+def combined_meter(
     devices: Sequence[Device], files: Files | None = None
 ) -> EnergyMeter | NotAvailable:
-    """Return one meter of all devices of a case, or none if one of them has none."""
+    """Return one meter of all devices of a case, or the reason why one of them has none."""
     meters: list[EnergyMeter] = []
     hosts = 0
     for device in devices:
         hosts += is_processor(device)
         if is_processor(device) and hosts > 1:
-            continue  # all processes on the CPU share its packages: they are counted once
+            continue  # all processes on the CPU share its packages, which count once
         meter = energy_meter(device, files)
         if isinstance(meter, NotAvailable):
             for opened in meters:
@@ -143,7 +144,7 @@ def energy_meter_of(
 
 
 class MeterSum:
-    """Several devices' meters as one."""
+    """Meters of several devices as one."""
 
     def __init__(self, meters: Sequence[EnergyMeter]) -> None:
         self._meters = meters
@@ -175,7 +176,7 @@ def telemetry_meter(telemetry: Telemetry) -> EnergyMeter | NotAvailable:
 
 
 class TelemetryMeter:
-    """One GPU by its telemetry. Its 64-bit counter goes back only if it is reset."""
+    """Meter of one GPU by its telemetry. Its 64-bit counter decreases only if it is reset."""
 
     ranges = (None,)
 

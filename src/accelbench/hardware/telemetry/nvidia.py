@@ -13,11 +13,11 @@ from accelbench.hardware.telemetry.common import (
     LibraryTelemetry,
     NullTelemetry,
     Telemetry,
-    not_ours,
+    foreign_only,
 )
 
-#: NVML's clock-event bits that mean "held down", in words. Idle, application clocks and
-#: sync boost are somebody's choice, not the device's distress.
+#: NVML's clock-event bits that limit clocks, as texts. Idle, application clocks and sync boost are
+#: left out, because they are chosen.
 _REASONS = {
     0x04: "power cap", 0x08: "hardware slowdown", 0x20: "temperature (software)",
     0x40: "temperature (hardware)", 0x80: "power brake", 0x200: "board limit",
@@ -40,17 +40,17 @@ def nvidia_telemetry(uuid: str, nvml: Any = None) -> Telemetry:
 
 
 class NvidiaTelemetry(LibraryTelemetry):
-    """One GPU's meters."""
+    """Meters of one GPU."""
 
     source = "NVML"
 
     def _number(self, name: str, *args: Any) -> float | None:
-        answer = self._asked(name, *args)
+        answer = self._query(name, *args)
         return None if isinstance(answer, NotAvailable) else float(answer)
 
     def clocks(self) -> Clocks | NotAvailable:
         nvml = self._library
-        compute = self._asked("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)
+        compute = self._query("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)
         if isinstance(compute, NotAvailable):
             return compute
         return Clocks(
@@ -60,30 +60,30 @@ class NvidiaTelemetry(LibraryTelemetry):
         )
 
     def energy_millijoules(self) -> float | NotAvailable:
-        answer: float | NotAvailable = self._asked("nvmlDeviceGetTotalEnergyConsumption")
+        answer: float | NotAvailable = self._query("nvmlDeviceGetTotalEnergyConsumption")
         return answer
 
     def power_watts(self) -> float | NotAvailable:
-        answer = self._asked("nvmlDeviceGetPowerUsage")
+        answer = self._query("nvmlDeviceGetPowerUsage")
         return answer if isinstance(answer, NotAvailable) else answer / 1000
 
     def temperature_celsius(self) -> float | NotAvailable:
-        answer: float | NotAvailable = self._asked(
+        answer: float | NotAvailable = self._query(
             "nvmlDeviceGetTemperature", self._library.NVML_TEMPERATURE_GPU
         )
         return answer
 
     def throttled(self) -> tuple[str, ...] | NotAvailable:
-        # The newer name came with CUDA 12; older drivers know the older one alone.
-        bits = self._asked("nvmlDeviceGetCurrentClocksEventReasons")
+        # The newer name came with CUDA 12; older drivers only have the older one.
+        bits = self._query("nvmlDeviceGetCurrentClocksEventReasons")
         if isinstance(bits, NotAvailable):
-            bits = self._asked("nvmlDeviceGetCurrentClocksThrottleReasons")
+            bits = self._query("nvmlDeviceGetCurrentClocksThrottleReasons")
         if isinstance(bits, NotAvailable):
             return bits
         return tuple(reason for bit, reason in _REASONS.items() if bits & bit)
 
     def device_memory_used(self) -> int | NotAvailable:
-        answer = self._asked("nvmlDeviceGetMemoryInfo")
+        answer = self._query("nvmlDeviceGetMemoryInfo")
         return answer if isinstance(answer, NotAvailable) else int(answer.used)
 
     def foreign_processes(
@@ -94,15 +94,15 @@ class NvidiaTelemetry(LibraryTelemetry):
             "nvmlDeviceGetComputeRunningProcesses",
             "nvmlDeviceGetGraphicsRunningProcesses",
         ):
-            running = self._asked(name)
+            running = self._query(name)
             if isinstance(running, NotAvailable):
                 return running
             processes += [
                 ForeignProcess(p.pid, None if p.usedGpuMemory is None else int(p.usedGpuMemory))
                 for p in running
             ]
-        return not_ours(processes, own)
+        return foreign_only(processes, own)
 
     def close(self) -> None:
-        # NVML counts its users: the last one to leave unloads it.
+        # NVML counts its users, and the last one unloads it.
         self._library.nvmlShutdown()

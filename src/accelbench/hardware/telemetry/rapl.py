@@ -1,4 +1,4 @@
-"""A CPU's meters on Linux: energy by RAPL (/sys/class/powercap), clocks, heat."""
+"""Meters of a CPU on Linux: energy by RAPL (/sys/class/powercap), clocks and temperature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accelbench.hardware.machine import throttle_events
 from accelbench.hardware.telemetry.common import Clocks, ForeignProcess
 
 _POWERCAP = "/sys/class/powercap"
-#: Where the kernel's powercap folder is, for containers that see it elsewhere.
+#: Variable with the kernel's powercap folder, for containers that mount it elsewhere.
 POWERCAP_VARIABLE = "ACCELBENCH_POWERCAP"
 
 NO_POWERCAP = NotAvailable(
@@ -26,15 +26,15 @@ NOT_READABLE = NotAvailable(
 
 
 class CpuTelemetry:
-    """The host's CPU: packages added up, since a process may run on any of them."""
+    """Meters of the host's CPU: the sum of its packages, since a process may run on any."""
 
     source = "RAPL, cpufreq and /proc"
 
     def __init__(self, files: Files | None = None) -> None:
         self._files = files or SystemFiles()
         self._start = throttle_events(self._files)
-        # energy_uj starts again at max_energy_range_uj, within minutes under load:
-        # turns of the counter between two readings of ours are added back.
+        # energy_uj overflows at max_energy_range_uj, within minutes under load: overflows between
+        # two readings are added back.
         self._last: dict[str, int] = {}
         self._turned_uj = 0
 
@@ -102,14 +102,14 @@ def _packages(files: Files) -> list[str]:
     return [
         f"{root}/{name}"
         for name in files.names(root)
-        # "intel-rapl:0" is a package; "intel-rapl:0:1" a part of it, counted in it already.
+        # "intel-rapl:0" is a package, which includes its part "intel-rapl:0:1".
         if re.fullmatch(r"intel-rapl:\d+", name)
         and (files.text(f"{root}/{name}/name") or "").startswith("package")
     ]
 
 
 def _memories(files: Files, package: str) -> list[str]:
-    """Return folders of a package's DRAM, which servers count apart from the package."""
+    """Return folders of a package's DRAM, which servers count separately."""
     root, _, own = package.rpartition("/")
     return [
         f"{root}/{name}"
@@ -135,7 +135,7 @@ def rapl_meter(files: Files | None = None) -> RaplMeter | NotAvailable:
 
 
 def scope_of(packages: int, has_memory: bool) -> str:
-    """Return in words what counters of so many packages include."""
+    """Return a description of the hardware that the counters include."""
     noun, its = ("CPU package", "its") if packages == 1 else ("CPU packages", "their")
     memory = f" and {its} DRAM" if has_memory else "; DRAM is not included"
     return f"{packages} {noun}{memory}; other processes included"

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from accelbench.core.figures import changes_text
-from accelbench.core.nouns import counted, digits
+from accelbench.core.formatting import format_count, format_digits
+from accelbench.core.result_statistics import changes_text
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.evidence.launches import last_moment, launches_of
+from accelbench.evidence.launches import latest_start, launches_of
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import in_catalogue
 from accelbench.judge.findings.finding import (
@@ -117,8 +117,8 @@ def _unmeasured_finding(
         asks["mode"] = ["training"]
     return StoreFinding(
         FindingKind.UNMEASURED,
-        f"{counted(len(absent), 'model')} {were} never run {ran} on {place(row, several)}"
-        f" ({names(absent)}), which is {digits(value)}× as fast as {visible(other)} over the"
+        f"{format_count(len(absent), 'model')} {were} never run {ran} on {place(row, several)}"
+        f" ({names(absent)}), which is {format_digits(value)}× as fast as {visible(other)} over the"
         f" {versus.models} models that ran both (95 % interval {span(low, high)}); whether it is"
         " for these too is worth a run.",
         _IMPORTANCE + min(4.0, len(absent) / 5.0),
@@ -143,7 +143,7 @@ def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[S
     for point in points:
         for where in (_device(point.row), _NOWHERE):
             key = _case(point.row), where
-            latest[key] = max(latest.get(key, ""), last_moment(point.rows))
+            latest[key] = max(latest.get(key, ""), latest_start(point.rows))
     ran = {
         _launched(row, place)
         for row in rows
@@ -194,7 +194,7 @@ def _wrong(lost: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
     what = (
         "Outputs of one configuration are"
         if len(lost) == 1
-        else (f"Outputs of {counted(len(lost), 'configuration')} are")
+        else (f"Outputs of {format_count(len(lost), 'configuration')} are")
     )
     yield StoreFinding(
         FindingKind.OUTPUTS,
@@ -214,7 +214,7 @@ def _failed(lost: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
     rest = sum(causes.values()) - sum(count for _, count in causes.most_common(_CAUSES))
     yield StoreFinding(
         FindingKind.FAILURES,
-        f"{counted(len(lost), 'configuration')} came to no figure: {told}"
+        f"{format_count(len(lost), 'configuration')} came to no figure: {told}"
         f"{f'; {rest} for other reasons' if rest else ''}.",
         _FAILED + min(5.0, len(lost) / 10.0),
         evidence_of(lost),
@@ -232,8 +232,8 @@ def _partly(some: Sequence[Sequence[Row]]) -> Iterator[StoreFinding]:
     has, it = ("has", "it") if len(failed) == 1 else ("have", "them")
     yield StoreFinding(
         FindingKind.FAILURES,
-        f"{counted(len(failed), 'configuration')} {has} a figure although"
-        f" {counted(launches, 'launch', 'launches')} of {it} failed, most of all"
+        f"{format_count(len(failed), 'configuration')} {has} a figure although"
+        f" {format_count(launches, 'launch', 'launches')} of {it} failed, most of all"
         f" {whys.most_common(1)[0][0]}: {titled(several[0] for several in failed)}.",
         _PARTLY + min(5.0, len(failed) / 10.0),
         evidence_of(failed),
@@ -255,7 +255,7 @@ def change_findings(check: Check | None) -> Iterator[StoreFinding]:
     if check is None or not check.questions:
         return
     by_outcome = {outcome: _of(check, outcome) for outcome in Outcome}
-    many = counted(len(check.questions), "configuration that was measured before", _MANY)
+    many = format_count(len(check.questions), "configuration that was measured before", _MANY)
     if worse := by_outcome[Outcome.WORSE]:
         yield _moved(
             FindingKind.CHANGE, worse, Judgement.WORSE, "became worse", many, _WORSE, check
@@ -407,7 +407,7 @@ def _finding(
     sizes = "" if best.of_one_size else sizes_of(row)
     subject = f"{model(row)}{f' ({sizes})' if sizes else ''} by {way(row, several)}"
     of = visible(task.task.replace("_", " "))
-    among = counted(len(best.among), "configuration")
+    among = format_count(len(best.among), "configuration")
     models = len({point.row.get("model") for point in best.among})
     if models > 1:
         among = f"{among} of {models} models"

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from accelbench.core.axes import AS_ASKED, axes_of
-from accelbench.core.devices import devices_of, engine_at, sharing
+from accelbench.core.axes import COLUMN_ORDER, axes_of
+from accelbench.core.devices import device_count, engine_at, sharing_unit
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.figures import ends_text, unit_of
-from accelbench.core.nouns import (
+from accelbench.core.formatting import (
     UNKNOWN_ENGINE,
     UNKNOWN_HARDWARE,
     UNKNOWN_MODEL,
-    batch_text,
-    counted,
-    digits,
-    listed,
+    format_batch,
+    format_count,
+    format_digits,
+    join_first,
 )
+from accelbench.core.result_statistics import ends_text, throughput_unit
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
 from accelbench.core.unusable_reasons import source_of
@@ -121,7 +121,7 @@ def foremost(findings: Iterable[StoreFinding], most: int = MOST_SHOWN) -> list[S
     return chosen
 
 
-_SIZES = axes_of(*AS_ASKED)
+_SIZES = axes_of(*COLUMN_ORDER)
 
 
 def _unsaid(_: Row) -> str:
@@ -141,8 +141,10 @@ def place(row: Row, several: Collection[str] = ()) -> str:
     platform = str(row.get("hardware") or UNKNOWN_HARDWARE)
     name = row.get("device_name")
     where = visible(str(name)) if platform in several and name else visible(platform)
-    count = devices_of(row)
-    return f"{where} ({count} {sharing(row)})" if (number(row, "world_size") or 1) > 1 else where
+    count = device_count(row)
+    return (
+        f"{where} ({count} {sharing_unit(row)})" if (number(row, "world_size") or 1) > 1 else where
+    )
 
 
 def engine(row: Row) -> str:
@@ -174,7 +176,7 @@ def question(row: Row, *, sizes: bool = True) -> str:
     """
     words = [
         "training" if row.get("mode") == Mode.TRAINING else "",
-        batch_text(row.get("batch_size")),
+        format_batch(row.get("batch_size")),
         sizes_of(row) if sizes else "",
         str(row["scenario"]) if row.get("scenario") not in (None, SINGLE_STREAM) else "",
     ]
@@ -197,7 +199,7 @@ def whose(row: Row) -> str:
 
 def names(every: Iterable[str], most: int = NAMED) -> str:
     """The first few names, and how many more there are; one that comes twice is told once."""
-    return listed(list(dict.fromkeys(every)), most)
+    return join_first(list(dict.fromkeys(every)), most)
 
 
 def titled(every: Iterable[Row], most: int = NAMED, why: Callable[[Row], str] = _unsaid) -> str:
@@ -232,7 +234,7 @@ def sure(ratio: Ratio, unit: str = "") -> str:
 
 def span(low: float, high: float) -> str:
     """Both ends."""
-    return ends_text(low, high, digits)
+    return ends_text(low, high, format_digits)
 
 
 def figure_of(point: Point) -> str:
@@ -240,14 +242,16 @@ def figure_of(point: Point) -> str:
     known, unit, launches = point.latency, " ms a step", len(point.rows)
     if known is None and point.percentile is not None:
         value, statistic = point.percentile
-        return f"{digits(value)} ms a step ({statistic}; no interval)"
+        return f"{format_digits(value)} ms a step ({statistic}; no interval)"
     if known is None:
-        known, unit = point.throughput, f" {unit_of(point.row)}"
+        known, unit = point.throughput, f" {throughput_unit(point.row)}"
     if known is None:
         return "a figure that is no time"
     if known.spread is None:
-        return f"{digits(known.value)}{unit} (no interval: {counted(launches, 'figure')})"
-    return f"{digits(known.value)}{unit} ({known.spread.sentence(digits)})"
+        return (
+            f"{format_digits(known.value)}{unit} (no interval: {format_count(launches, 'figure')})"
+        )
+    return f"{format_digits(known.value)}{unit} ({known.spread.sentence(format_digits)})"
 
 
 _RUN = "run_id"

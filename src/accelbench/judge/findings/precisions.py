@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from accelbench.core.columns import AccuracyMetric
-from accelbench.core.nouns import counted, digits
+from accelbench.core.formatting import format_count, format_digits
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
-from accelbench.core.unusable_reasons import QUALITY_SAID, mostly_failed, reasons_unusable
+from accelbench.core.unusable_reasons import QUALITY_TEXTS, is_mostly_failed, reasons_unusable
 from accelbench.core.vocabulary import Provenance, Quality
 from accelbench.exchange.titles import title
 from accelbench.judge.accuracies import AccuracyCost, accuracy_against, cost_sentence
@@ -83,7 +83,7 @@ def _of_pair(versus: Versus, several: frozenset[str]) -> StoreFinding:
     of = f"geometric mean of {versus.models} models, 95 % interval {span(low, high)}"
     of += versus.left_out
     if versus.decided:
-        how = f"{digits(value)}× as fast as {slow}"
+        how = f"{format_digits(value)}× as fast as {slow}"
         if not versus.told:
             how = f"faster than {slow}, by how much can't be told"
         sentence = f"On {where}{mode}, {quick} is {how} ({of}); {_losers(losers, versus, quick)}."
@@ -92,7 +92,7 @@ def _of_pair(versus: Versus, several: frozenset[str]) -> StoreFinding:
         sentence = (
             f"On {where}{mode}, whether {quick} or {slow} is faster in general can't be told"
             f" ({of}): {quick} is faster for certain in {len(winners)} and slower in"
-            f" {len(losers)} of {counted(len(versus.lines), 'configuration')}."
+            f" {len(losers)} of {format_count(len(versus.lines), 'configuration')}."
         )
         importance = _ENGINES_UNTOLD
     return StoreFinding(
@@ -114,7 +114,7 @@ def _losers(lines: Sequence[Compared], versus: Versus, quick: str) -> str:
             for name, value in versus.by_model.items()
             if (value < 1.0) is (versus.value > 1.0) and value != 1.0
         ]
-        rest = f", slower on {counted(len(behind), 'model')}: {names(map(visible, behind))}"
+        rest = f", slower on {format_count(len(behind), 'model')}: {names(map(visible, behind))}"
         return f"by single figures{rest if behind else ', and on none slower'}"
     if not lines:
         return f"in no configuration is {quick} slower for certain"
@@ -157,7 +157,7 @@ def _in_general(versus: Versus, several: frozenset[str]) -> StoreFinding:
     name = visible(versus.place)
     if versus.decided:
         faster = "faster" if versus.value > 1.0 else "slower"
-        change = f"{digits(versus.value)}× as fast as {FULL}"
+        change = f"{format_digits(versus.value)}× as fast as {FULL}"
         if not versus.told:
             change = f"{faster} than {FULL}, by how much can't be told"
         lead = f"{name} with {by} is {change} ({of})"
@@ -189,11 +189,14 @@ def _of_one(versus: Versus, several: frozenset[str]) -> StoreFinding:
     name, by = visible(versus.place), engine_on(row, several)
     subject = f"{model(row)} ({question(row)}) by {by}"
     if not ratio.ends[0] <= 1.0 <= ratio.ends[1]:
-        lead = f"{subject} is {digits(ratio.value)}× as fast in {name} as in {FULL} ({sure(ratio)})"
+        lead = (
+            f"{subject} is {format_digits(ratio.value)}× as fast in {name} as in {FULL}"
+            f" ({sure(ratio)})"
+        )
         importance = _TOLD - 5.0 + min(5.0, 3.0 * abs(math.log(ratio.value)))
     else:
         lead = f"Whether {subject} is faster in {name} than in {FULL} can't be told"
-        lead += f" ({digits(ratio.value)}×, {sure(ratio)})"
+        lead += f" ({format_digits(ratio.value)}×, {sure(ratio)})"
         importance = _UNTOLD
     known = None if ratio.low is None or ratio.high is None else (ratio.low, ratio.high)
     return StoreFinding(
@@ -231,8 +234,8 @@ def _price(lines: Sequence[Compared]) -> str:
     if not errors:
         return "its outputs were not verified"
     unverified = sum(error_of(line.side.row) is None for line in lines)
-    more = f"; {counted(unverified, 'configuration')} not verified" if unverified else ""
-    return f"its outputs are off by {digits(max(errors))} at most{more}"
+    more = f"; {format_count(unverified, 'configuration')} not verified" if unverified else ""
+    return f"its outputs are off by {format_digits(max(errors))} at most{more}"
 
 
 def _loss(cost: AccuracyCost) -> float:
@@ -243,7 +246,7 @@ def _loss(cost: AccuracyCost) -> float:
 _UNSTEADY, _SINGLE = 45.0, 25.0
 #: Why a figure is not as steady as it was asked to be, in the words of the field.
 WHY = {
-    quality: f"{quality.replace('_', ' ')} ({QUALITY_SAID[quality]})"
+    quality: f"{quality.replace('_', ' ')} ({QUALITY_TEXTS[quality]})"
     for quality in (
         Quality.UNUSABLE,
         Quality.THROTTLED,
@@ -273,7 +276,7 @@ def steadiness_findings(points: Sequence[Point]) -> Iterator[StoreFinding]:
     measured = [
         point
         for point in points
-        if point.kind == Provenance.MEASURED and not mostly_failed(point.rows)
+        if point.kind == Provenance.MEASURED and not is_mostly_failed(point.rows)
     ]
     yield from _unsteady(measured)
     yield from _single(measured)
@@ -286,7 +289,10 @@ def _unsteady(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     known.sort(key=lambda pair: (_ORDER.index(pair[0]), title(pair[1].row)))
     points = [point for _, point in known]
     verb = "is" if len(known) == 1 else "are"
-    many = f"{len(known):,} of {counted(len(measured), 'measured configuration')} {verb} not steady"
+    many = (
+        f"{len(known):,} of {format_count(len(measured), 'measured configuration')} {verb}"
+        " not steady"
+    )
     yield StoreFinding(
         FindingKind.UNSTEADY,
         f"{many}: {grouped(describe_unsteady(why, point) for why, point in known)}; first of them"
@@ -305,7 +311,8 @@ def _single(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     are = "rests" if len(single) == 1 else "rest"
     yield StoreFinding(
         FindingKind.LAUNCHES,
-        f"{len(single):,} of {counted(len(measured), 'measured configuration')} {are} on a single"
+        f"{len(single):,} of {format_count(len(measured), 'measured configuration')} {are} on a"
+        " single"
         " launch: how far another would differ is not known.",
         _SINGLE + 5.0 * len(single) / len(measured),
         evidence_of(point.rows for point in single),

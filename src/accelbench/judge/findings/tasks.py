@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.columns import AccuracyMetric
-from accelbench.core.devices import devices_of
-from accelbench.core.nouns import digits
-from accelbench.core.precision import error_of, not_exact
+from accelbench.core.devices import device_count
+from accelbench.core.formatting import format_digits
+from accelbench.core.precision import error_of, summarise_inexact
 from accelbench.core.rows import number
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Family, Mode, Provenance
@@ -121,7 +121,7 @@ def _alike(points: Sequence[Point]) -> list[Point]:
     kept = _most(
         kept, lambda p: (p.row.get("scenario") or SINGLE_STREAM,), lambda k: k[0] != SINGLE_STREAM
     )
-    kept = _most(kept, lambda point: (devices_of(point.row),))
+    kept = _most(kept, lambda point: (device_count(point.row),))
     common = common_batch(kept)
     kept = [point for point in kept if (number(point.row, "batch_size") or None) == common]
     by_model: dict[str, list[Point]] = {}
@@ -152,7 +152,7 @@ def _most(
 
 
 def _fastest(points: Sequence[Point], known: Histories, several: frozenset[str]) -> Best | None:
-    exact = [point for point in points if not not_exact(point.rows)] or list(points)
+    exact = [point for point in points if not summarise_inexact(point.rows)] or list(points)
     best = exact[quickest([point.rows for point in exact])]
     others, among = _rivals(best, exact, several)
     figure, left_out = figure_of(best), _left_out(points, exact, among)
@@ -172,7 +172,7 @@ def _fastest(points: Sequence[Point], known: Histories, several: frozenset[str])
         if point is not second and not _is_faster(ratio(best.rows, point.rows, known))
     ]
     if held.told and (decided or held.low is None):
-        beside = f"{digits(held.value)}× as fast as {name} ({sure(held)})"
+        beside = f"{format_digits(held.value)}× as fast as {name} ({sure(held)})"
     elif decided:
         beside = f"faster than {name}, by how much can't be told ({sure(held)})"
     else:
@@ -203,7 +203,7 @@ def _rivals(
 def _left_out(points: Sequence[Point], exact: Sequence[Point], among: Sequence[Point]) -> str:
     kept, known = {id(point) for point in exact}, {id(point) for point in among}
     whys = [
-        not_exact(point.rows) if id(point) not in kept else "not alike"
+        summarise_inexact(point.rows) if id(point) not in kept else "not alike"
         for point in points
         if id(point) not in known
     ]
@@ -241,7 +241,7 @@ def _name(point: Point, beside: Point, several: frozenset[str]) -> str:
 
 def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Best | None:
     """By what a million items cost; costs of other items are no costs of these."""
-    exact = [point for point in points if not not_exact(point.rows)]
+    exact = [point for point in points if not summarise_inexact(point.rows)]
     priced = [point for point in exact if point.cost is not None]
     if not priced:
         return None
@@ -335,4 +335,4 @@ def _most_accurate(scored: Sequence[tuple[Point, TaskAccuracy]], several: frozen
 
 def _is_better(best: Point, other: Point) -> bool:
     cost = accuracy_against(best.rows, other.rows)
-    return cost is not None and cost.difference is not None and cost.difference.told
+    return cost is not None and cost.difference is not None and cost.difference.is_significant

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import source_of
 from accelbench.evidence.launches import launches_of
@@ -24,7 +24,7 @@ from accelbench.judge.comparison import Compared, compared, doubtful
 from accelbench.judge.questions import AXES, Key, physical
 from accelbench.judge.ratios import WIDEST
 from accelbench.judge.run_noise import Histories, of_one_run
-from accelbench.measure.launch_verdicts import HUGE, interval_of, typical
+from accelbench.measure.launch_verdicts import MAX_LOG, geometric_mean, interval_of
 
 #: Fewer models are no "in general".
 FEWEST_MODELS = 3
@@ -51,7 +51,7 @@ class Versus:
         for line in self.lines:
             if line.ratio is not None:
                 ratios.setdefault(str(line.side.row.get("model")), []).append(line.ratio.value)
-        return {name: typical(ratios[name]) for name in sorted(ratios)}
+        return {name: geometric_mean(ratios[name]) for name in sorted(ratios)}
 
     @property
     def row(self) -> Row:
@@ -66,7 +66,7 @@ class Versus:
     @cached_property
     def value(self) -> float:
         """The geometric mean of models."""
-        return typical(list(self.by_model.values()))
+        return geometric_mean(list(self.by_model.values()))
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
@@ -76,7 +76,7 @@ class Versus:
             return None
         down, up = math.log(self.value / known[0]), math.log(known[1] / self.value)
         apart = self._apart
-        down, up = (min(math.hypot(reach, apart), HUGE) for reach in (down, up))
+        down, up = (min(math.hypot(reach, apart), MAX_LOG) for reach in (down, up))
         return self.value * math.exp(-down), self.value * math.exp(up)
 
     @property
@@ -84,7 +84,7 @@ class Versus:
         """That some are not among the models' ratios; "" where all are."""
         if not self.untold:
             return ""
-        return f"; {counted(self.untold, 'configuration')} too rough to count"
+        return f"; {format_count(self.untold, 'configuration')} too rough to count"
 
     @property
     def _apart(self) -> float:

@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from accelbench.core.errors import AccelbenchError
+from accelbench.core.formatting import suggest
 from accelbench.core.jsonc import loads
 from accelbench.core.model import CodeKind, ModelCode
-from accelbench.core.nouns import meant
-from accelbench.core.processes import tell
+from accelbench.core.processes import send_answer
 from accelbench.core.safe_text import in_quotes
 from accelbench.models.code_models import example, loading
 from accelbench.models.code_models.loading import SUFFIX
@@ -111,7 +111,7 @@ def _attribute(module: ModuleType, attribute: str) -> Any:
     except AttributeError as error:
         names = [name for name in vars(module) if not name.startswith("_")]
         raise FileRefusedError(
-            f"There is no {in_quotes(attribute)} in it.", meant(attribute, names, "It has")
+            f"There is no {in_quotes(attribute)} in it.", suggest(attribute, names, "It has")
         ) from error
 
 
@@ -206,7 +206,7 @@ def main(arguments: Sequence[str]) -> None:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:
         answer = {"error": f"It is too much for Python ({type(error).__name__}).", "advice": ""}
-    tell(answer)
+    send_answer(answer)
     sys.stderr.flush()
     os._exit(0)  # threads and exit handlers of the owner's are of no use any more
 

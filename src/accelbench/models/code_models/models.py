@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.free_dimensions import OPEN, text_of
+from accelbench.core.free_dimensions import OPEN, format_sizes
 from accelbench.core.model import CodeKind, InputSpec, ModelCode, ModelSpec, Training
 from accelbench.core.plugins import version_of
-from accelbench.core.processes import NoAnswerError, answers_of
+from accelbench.core.processes import NoAnswerError, request_answers
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.models.code_models.loading import (
@@ -144,7 +144,7 @@ def _asked(question: Mapping[str, Any], place: Elsewhere | None = None) -> dict[
     asked = ("accelbench.models.code_models.looking", [json.dumps(question)])
     where = (place.environment, place.working) if place is not None else ()
     try:
-        answers = answers_of(*asked, _PATIENCE_SECONDS, "Running it to look at it", *where)
+        answers = request_answers(*asked, _PATIENCE_SECONDS, "Running it to look at it", *where)
     except NoAnswerError as error:
         advice = "Run it in Python alone, and mend it: os._exit in it ends whoever measures it."
         raise FileRefusedError(str(error), error.advice or advice) from error
@@ -221,7 +221,7 @@ def model_found(
         item="calls" if kind is CodeKind.CALLABLE and not free else "items",
         sequence=_size(own, SEQUENCE),
         image=_size(own, IMAGE),
-        dims=text_of(dims) or None,
+        dims=format_sizes(dims) or None,
         training=_training(found),
         sets=(CODE,),
         code=code,

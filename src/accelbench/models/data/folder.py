@@ -192,7 +192,7 @@ def read_beside(folders: Sequence[Path], name: str) -> Mapping[str, Any]:
         path = folder / name
         if path.is_file():
             try:
-                read = jsonc.read(path, infinite=True)
+                read = jsonc.read(path, allow_infinity=True)
             except (OSError, ValueError):
                 return {}
             return read if isinstance(read, Mapping) else {}
@@ -219,7 +219,7 @@ def numbered(
             )
         return {name: order.index(name) for name in names}, len(order), path.name
     known = model.config.get("label2id")
-    if known is None and model.is_own:
+    if known is None and model.is_user_model:
         known = read_beside(folders, "config.json").get("label2id")
     if isinstance(known, Mapping) and all(isinstance(known.get(name), int) for name in names):
         return {name: int(known[name]) for name in names}, None, "label2id of its config.json"

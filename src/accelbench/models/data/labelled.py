@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
-from accelbench.core.jsonc import NO_ARCHIVE
+from accelbench.core.jsonc import ARCHIVE_ERRORS
 from accelbench.core.model import InputSpec
 from accelbench.core.safe_text import in_quotes
 from accelbench.models.data.rows import NO_ARRAY, named_twice
@@ -81,7 +81,7 @@ def headers(path: Path) -> Mapping[str, StoredRows]:
                         found[name] = _header(stream, name, path)
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror or error}") from error
-    except NO_ARCHIVE as error:
+    except ARCHIVE_ERRORS as error:
         raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
     except NO_ARRAY as error:  # of headers
         raise _refused(path, f"holds what is no plain array: {error}") from error
@@ -226,7 +226,7 @@ class _Rows:
     def _read(self, size: int) -> bytes:
         try:
             return self._stream.read(size)
-        except (OSError, *NO_ARCHIVE) as error:
+        except (OSError, *ARCHIVE_ERRORS) as error:
             raise CaseError(
                 "data_unreadable", f"{self._what} is damaged: {error}.", "Write the file anew."
             ) from error

@@ -215,7 +215,7 @@ def _float_input(
 def _recipe(case: Case, settings: JobSettings, view: View) -> PictureRecipe:
     model = case.model
     found = recipe_of(settings.preprocessing, folders_beside(model, settings))
-    published = None if model.is_own else pictures.preprocessing(model)
+    published = None if model.is_user_model else pictures.preprocessing(model)
     if found is None and published is not None:
         found = replace(published, name=f"its publishers of {model.id}")
     if found is None:
@@ -252,12 +252,12 @@ def is_labelled(settings: JobSettings, case: Case) -> bool:
     if data is None:
         return False
     if is_text_table(Path(data)):
-        return case.model.is_own or Path(data).suffix.lower() in TABLES
+        return case.model.is_user_model or Path(data).suffix.lower() in TABLES
     if settings.accuracy == OFF:
         return False
     if data.lower().endswith(SUFFIX):
         return True
-    return case.model.is_own and _has_labels(look(data), settings.accuracy)
+    return case.model.is_user_model and _has_labels(look(data), settings.accuracy)
 
 
 def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:

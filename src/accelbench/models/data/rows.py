@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedError, UsageError
-from accelbench.core.jsonc import NO_ARCHIVE
+from accelbench.core.jsonc import ARCHIVE_ERRORS
 from accelbench.core.model import InputSpec
 from accelbench.core.safe_text import in_quotes
 from accelbench.models.inputs import LARGEST_BYTES, make_inputs
@@ -189,7 +189,7 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
                 found[name] = _described(array)
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror or error}") from error
-    except NO_ARCHIVE as error:
+    except ARCHIVE_ERRORS as error:
         raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
     except NO_ARRAY as error:
         raise _refused(path, f"holds what is no plain array: {error}") from error
@@ -269,7 +269,7 @@ class ArraysFeed(DataFeed):
         try:
             with np.load(self._path, allow_pickle=False) as arrays:
                 read = {name: arrays[name] for name in drawn if name in arrays.files}
-        except (OSError, *NO_ARCHIVE, *NO_ARRAY) as error:
+        except (OSError, *ARCHIVE_ERRORS, *NO_ARRAY) as error:
             raise CaseError("data_unreadable", f"{self._path} cannot be read: {error}") from error
         self._columns = {
             "data_load_ms": (self._now_ns() - start) / 1e6,

@@ -279,7 +279,12 @@ def sound_recipe(
         if path.is_file():
             return _configured(path, case, shape)
     model = case.model
-    if not model.is_own and model.folder is None and model.sampling_rate and case.shapes.audio:
+    if (
+        not model.is_user_model
+        and model.folder is None
+        and model.sampling_rate
+        and case.shapes.audio
+    ):
         seconds, rate = case.shapes.audio, model.sampling_rate
         makes = features(model, shape, seconds, rate)
         return SoundRecipe(
@@ -319,7 +324,7 @@ def _wave(
 
 def _configured(path: Path, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
     try:
-        config = jsonc.read(path, infinite=True)
+        config = jsonc.read(path, allow_infinity=True)
         if not isinstance(config, Mapping):
             raise ValueError("it is no object")
         rate = config.get("sampling_rate")

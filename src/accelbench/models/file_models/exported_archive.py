@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.jsonc import NO_ARCHIVE, JsonError, loads
+from accelbench.core.jsonc import ARCHIVE_ERRORS, JsonError, loads
 from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.kinds import FileRefusedError
 
@@ -93,7 +93,7 @@ def _unpacked(path: Path) -> Iterator[tuple[zipfile.ZipFile, str]]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive, _root(archive.namelist())
-    except (OSError, *NO_ARCHIVE) as error:
+    except (OSError, *ARCHIVE_ERRORS) as error:
         raise FileRefusedError(
             "It is no archive of torch.export, or half of one.", SAVE_IT
         ) from error
@@ -179,7 +179,7 @@ def _json(archive: zipfile.ZipFile, name: str) -> Any:
     if archive.getinfo(name).file_size > _LARGEST_JSON:
         raise FileRefusedError("Its program is larger than any that was ever exported.")
     try:
-        return loads(archive.read(name).decode("utf-8"), infinite=True)
+        return loads(archive.read(name).decode("utf-8"), allow_infinity=True)
     except (JsonError, UnicodeDecodeError) as error:
         raise FileRefusedError(f"Its program is no JSON: {error}.", _ANEW) from error
 

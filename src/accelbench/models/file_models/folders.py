@@ -77,7 +77,7 @@ def _read_layer(root: Path, transformer: Path, entry: Mapping[str, str]) -> dict
 
 def _config(path: Path, required: bool = True) -> Mapping[str, Any]:
     try:
-        config = read_json(path, infinite=True)
+        config = read_json(path, allow_infinity=True)
     except OSError as error:
         if not required:
             return {}
@@ -228,7 +228,7 @@ def config_model(
     try:
         if path.is_file() and path.stat().st_size > _LARGEST_CONFIG:
             raise FileRefusedError(f"Its {CONFIG} is larger than any config.")
-        config = read_json(path, infinite=True)
+        config = read_json(path, allow_infinity=True)
     except OSError as error:
         graphs = sorted(entry.name for entry in folder.glob("*.onnx"))[:1]
         raise FileRefusedError(
@@ -254,7 +254,7 @@ def config_model(
     if (why := refusal(config)) is not None:
         raise FileRefusedError(f"{why[:1].upper()}{why[1:]}.")
     family = next((f for ends, f in _FAMILIES.items() if first.endswith(ends)), Family.EMBEDDING)
-    text = loads(json.dumps(config), infinite=True)
+    text = loads(json.dumps(config), allow_infinity=True)
     own = OwnModels(name, first, text, family, "", (), layers=layers, longest=longest)
     (spec,) = describe([own])
     if isinstance(spec, str):

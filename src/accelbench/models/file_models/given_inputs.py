@@ -49,7 +49,7 @@ _LARGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class GivenInput:
-    """An owner's description of one input; None of what it leaves open."""
+    """An owner's description of one input; None for what it leaves open."""
 
     dtype: str | None = None  # NumPy's name
     shape: tuple[int | str, ...] | None = None  # sizes, and names of free dimensions
@@ -297,7 +297,7 @@ def of_factor(factor: float | None) -> MaskEffect | None:
 
 
 def of_equality(other: float | None, *, unequal: bool = False) -> MaskEffect | None:
-    """Return the effect of comparing a mask with a number: it equals 1 where it is true."""
+    """Return the effect of comparing a mask with a number: it equals 1 if it is true."""
     if other not in (0.0, 1.0):
         return None
     return MaskEffect.SAME if (other == 1.0) != unequal else MaskEffect.TURNED
@@ -360,7 +360,7 @@ class InputRanges(ABC):
         self._by_value.setdefault(key, []).append((node, place))
 
     def _readers(self, key: str) -> Iterable[tuple[Any, Any]]:
-        """Return the operators that read a value, each with the place where it does."""
+        """Return the operators that read a value, each with the place if it does."""
         return self._by_value.get(key, ())
 
     @abstractmethod

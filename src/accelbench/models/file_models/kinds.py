@@ -91,7 +91,7 @@ class FileRefusedError(AccelbenchError):
 def formats_by_suffix() -> dict[str, FileFormat]:
     """Return the formats that are measured, plugins' included, by how their files end."""
     cards()  # plugins declare theirs where their cards are
-    return {kind.suffix: kind for kind in FileFormat.known() if kind.suffix}
+    return {kind.suffix: kind for kind in FileFormat.all_formats() if kind.suffix}
 
 
 def is_file_word(word: str) -> bool:

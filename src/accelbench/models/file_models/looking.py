@@ -14,7 +14,7 @@ from typing import Any
 
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
-from accelbench.core.processes import tell
+from accelbench.core.processes import send_answer
 from accelbench.models.file_models.kinds import FileRefusedError, format_of, reader_of
 from accelbench.models.file_models.unchanged import digest_of, stamp_of
 from accelbench.models.graph_files.costs import graph_name
@@ -66,9 +66,9 @@ def main(arguments: Sequence[str]) -> None:
         answer = {"error": error.message, "advice": error.advice}
     except (RecursionError, MemoryError) as error:
         answer = {"error": f"It is too much for its reader ({type(error).__name__}).", "advice": ""}
-    tell(answer)
+    send_answer(answer)
     if "error" not in answer:
-        tell(_counted(path, FileFormat(answer["format"]), loads(arguments[1])))
+        send_answer(_counted(path, FileFormat(answer["format"]), loads(arguments[1])))
 
 
 def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.free_dimensions import OPEN, text_of
+from accelbench.core.free_dimensions import OPEN, format_sizes
 from accelbench.core.model import FileFormat, FileOutput, InputSpec, ModelFile, ModelSpec
 from accelbench.core.precision import PRECISIONS
-from accelbench.core.processes import NoAnswerError, answers_of
+from accelbench.core.processes import NoAnswerError, request_answers
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.models.file_models.given_inputs import (
@@ -107,7 +107,7 @@ def _looked_at(path: Path, given: Mapping[str, GivenInput]) -> dict[str, Any]:
     shapes = {name: entry.shape for name, entry in given.items() if entry.shape is not None}
     asked = ("accelbench.models.file_models.looking", [str(path), json.dumps(shapes)])
     try:
-        answer, *counts = answers_of(*asked, _PATIENCE_SECONDS, "Looking at it")
+        answer, *counts = request_answers(*asked, _PATIENCE_SECONDS, "Looking at it")
     except NoAnswerError as error:
         raise FileRefusedError(str(error), error.advice) from error
     if "error" in answer:
@@ -140,7 +140,7 @@ def _spec(
         parameters=int(found["weights"]),
         sequence=_DEFAULT_SEQUENCE if SEQUENCE in sizes else None,
         image=_DEFAULT_IMAGE if IMAGE in sizes else None,
-        dims=text_of(dict.fromkeys(sizes - {BATCH, SEQUENCE, IMAGE}, OPEN)) or None,
+        dims=format_sizes(dict.fromkeys(sizes - {BATCH, SEQUENCE, IMAGE}, OPEN)) or None,
         sets=(FILES,),
         file=ModelFile(
             format=FileFormat(found["format"]),

@@ -156,7 +156,7 @@ def _shape(tensor: Any) -> list[int]:
 
 
 def free_shape(entry: Mapping[str, Any]) -> list[int | str]:
-    """Return the sizes of an input or output, "" where one is free."""
+    """Return the sizes of an input or output, "" if one is free."""
     signature = entry["shape_signature"] if len(entry["shape_signature"]) else entry["shape"]
     return [int(size) if size >= 0 else "" for size in signature]
 

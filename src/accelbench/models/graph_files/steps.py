@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.nouns import listed
+from accelbench.core.formatting import join_first
 from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE, meaning
 
@@ -224,7 +224,7 @@ def refuse_uncounted(names: Iterable[str]) -> None:
     """Raise UntracedError if there are operators that no rule counts."""
     unknown = sorted(set(names))
     if unknown:
-        raise UntracedError(f"No rule counts its operators {listed(unknown, _MOST_NAMED)}.")
+        raise UntracedError(f"No rule counts its operators {join_first(unknown, _MOST_NAMED)}.")
 
 
 def refuse_unmade(operator: str, missing: Iterable[str]) -> None:

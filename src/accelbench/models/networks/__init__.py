@@ -1,1 +1,1 @@
-"""Networks that no class of transformers is: each module is imported where one is built."""
+"""Networks that no class of transformers is: each module is imported if one is built."""

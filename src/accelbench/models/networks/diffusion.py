@@ -1,4 +1,4 @@
-"""The denoiser of a diffusion model, from diffusers. Imports it: only where one is built."""
+"""The denoiser of a diffusion model, from diffusers. Imports it: only if one is built."""
 
 from __future__ import annotations
 

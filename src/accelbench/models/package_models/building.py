@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from accelbench.core.nouns import meant
+from accelbench.core.formatting import suggest
 from accelbench.core.safe_text import in_quotes
 from accelbench.models.code_models import loading
 from accelbench.models.file_models.kinds import FileRefusedError
@@ -45,7 +45,7 @@ def refuse_others(name: str, known: Callable[[], Iterable[str]], whose: str) -> 
         raise AttributeError(name)
     names = list(known())
     if name not in names:
-        advice = meant(name, names, "It has")
+        advice = suggest(name, names, "It has")
         if len(advice) > 300:
             advice = f"It has {len(names):,} models, none of a name like that."
         raise FileRefusedError(f"{whose} has no model {in_quotes(name)}.", advice)

@@ -258,7 +258,7 @@ def served_model(name: str, config: Path | None = None) -> ServedModel:
 def model_of_config(name: str, path: Path) -> ServedModel:
     """Return the architecture that a config.json of transformers describes."""
     try:
-        read = loads(path.read_text(encoding="utf-8"), infinite=True)
+        read = loads(path.read_text(encoding="utf-8"), allow_infinity=True)
     except (OSError, ValueError, JsonError) as error:
         raise UsageError(f"{path} is not a readable config.json: {error}.") from error
     config: Mapping[str, Any] = read.get("text_config") or read

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import UsageError
-from accelbench.store.duck import quoted_path
+from accelbench.store.duck import quote_path
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -71,7 +71,7 @@ def system_of(name: str) -> ServingSystem:
         if word in (known.name, known.name.removesuffix("_sxm")):
             return known
     facts = facts_of(name) or facts_of(name.replace("_", " "))
-    half = None if facts is None else facts.half
+    half = None if facts is None else facts.half_rate
     if facts is None or half is None or "cuda" not in facts.platforms:
         raise UsageError(
             f"The peaks of {name} are not known, so nothing is scaled to it.",
@@ -589,7 +589,7 @@ class _Source:
             where += f" AND {column} = ?"
             values.append(value)
         read = "read_parquet" if file.suffix == ".parquet" else "read_csv"
-        source = f"{read}({quoted_path(file)})"
+        source = f"{read}({quote_path(file)})"
         with reading(file) as con:
             present = {row[0] for row in con.execute(f"DESCRIBE FROM {source}").fetchall()}
             missing = [name for name in _NEEDED[table] if name not in present]

@@ -661,7 +661,7 @@ def predict_servers(
     hear: Callable[[str], None] = lambda _: None,
 ) -> list[ServingPrediction]:
     """Return predictions, learned from the measured servers of a database and of files."""
-    measured = [] if database is None or not database.begun else measured_servers(database)
+    measured = [] if database is None or not database.is_created else measured_servers(database)
     if files:
         from accelbench.exchange.imports.reading import read_import
 

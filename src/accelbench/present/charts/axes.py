@@ -16,7 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from accelbench.core.devices import card_of
-from accelbench.core.figures import ITEMS, unit_of_all
+from accelbench.core.result_statistics import ITEMS, common_unit
 from accelbench.core.rows import Json, Row
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import KINDS, Point
@@ -85,7 +85,7 @@ def in_their_units(
     scales: Sequence[ChartAxis], groups: Sequence[Sequence[Point]]
 ) -> list[ChartAxis]:
     """Axes of rates, each with the unit that its points have: tokens/s, images/s."""
-    units = (unit_of_all(point.row for point in points) for points in groups)
+    units = (common_unit(point.row for point in points) for points in groups)
     return [
         replace(scale, title=scale.title.replace(ITEMS, unit))
         for scale, unit in zip(scales, units, strict=True)

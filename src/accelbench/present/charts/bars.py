@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from accelbench.core.figures import kind_of_unit, unit_of
-from accelbench.core.nouns import figure
+from accelbench.core.formatting import format_value
+from accelbench.core.result_statistics import throughput_unit, unit_kind
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.judge.costs import PRICE, cost_notes, items_of
@@ -59,7 +59,7 @@ class Comparison:
 
     def question(self, point: Point) -> object:
         """What bars of a panel have in common; a rate of tokens is none beside one of images."""
-        kind = kind_of_unit(unit_of(point.row)) if self.quantity.rate else ""
+        kind = unit_kind(throughput_unit(point.row)) if self.quantity.rate else ""
         return point.question(self.axis), kind
 
 
@@ -206,7 +206,7 @@ def _bars(
     bars = []
     for cell, name, useless in zip(points, words.unique(told.apart), bad, strict=True):
         label = f"{name}{_USELESS}".strip() if useless else name
-        said = figure(quantity.of(cell).value)
+        said = format_value(quantity.of(cell).value)
         bars.append(quantity.record(cell, bar=label, said=said))
     return bars
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2
 
-from accelbench.core.figures import kind_of_unit, unit_of
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
+from accelbench.core.result_statistics import throughput_unit, unit_kind
 from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import Point, alike_of_each, alike_together
@@ -145,7 +145,7 @@ def along_batches(subject: Subject, quantity: Quantity = LATENCY) -> ChartBody |
     panels: dict[Key, list[Line]] = {}
     for line in kept:
         # A rate of tokens is none beside one of images; of a line all are of one unit.
-        kind = kind_of_unit(unit_of(line.points[0].row)) if quantity.rate else ""
+        kind = unit_kind(throughput_unit(line.points[0].row)) if quantity.rate else ""
         panels.setdefault((kind, *line.panel), []).append(line)
     shown = sorted(panels.values(), key=lambda panel: -sum(len(line.points) for line in panel))
     shown = shown[:MOST_PANELS]
@@ -348,7 +348,7 @@ def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
         *([phrase("charts.all-at-batch", batches=batches.pop())] if len(batches) == 1 else []),
         *cut_off([beyond(records, scale)]),
         *words.left_out(len(devices) - len(shown), "device"),
-        *([phrase("charts.ways-in-grey", grey=counted(grey, "way"))] if grey > 0 else []),
+        *([phrase("charts.ways-in-grey", grey=format_count(grey, "way"))] if grey > 0 else []),
     ]
     return ChartBody(_strip(records, scale, colours, shapes), drawn, notes, records)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from accelbench.core.calibration import TimedCollectives
-from accelbench.core.figures import Statistic
-from accelbench.core.nouns import counted, listed
+from accelbench.core.formatting import format_count, join_first
+from accelbench.core.result_statistics import Statistic
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import (
     REASON_TEXTS,
     UnusableReason,
-    launches_failed,
+    failed_launches_text,
     why_unusable,
 )
 from accelbench.exchange.prices import Prices, sign_in
@@ -166,7 +166,10 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     # What was calculated has no samples to be counted.
     samples = [point.samples for point in points if point.kind not in _CALCULATED]
     facts = [
-        f"{counted(len(points), 'configuration')} from {counted(launches, 'launch', 'launches')}"
+        (
+            f"{format_count(len(points), 'configuration')} from"
+            f" {format_count(launches, 'launch', 'launches')}"
+        )
     ]
     if known := [n for n in samples if n is not None]:
         facts.append(
@@ -178,26 +181,28 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     if any(point.latency_by for point in points) and medians in (0, len(points)):
         facts.append("medians" if medians else "means")
     places = sorted({point.machine for point in points if point.machine}) or [machine]
-    facts += [safe(listed(places, 2), 90), *days([point.row for point in points])]
+    facts += [safe(join_first(places, 2), 90), *days([point.row for point in points])]
     if 0 < medians < len(points):
         facts.append(
-            phrase("charts.means-without-median", points=counted(len(points) - medians, "mean"))
+            phrase(
+                "charts.means-without-median", points=format_count(len(points) - medians, "mean")
+            )
         )
     facts += newer_set_aside(points)
     foreign = {point.kind for point in points} - {"measured"}
     marked = [f"{kind}: {meaning}" for kind, meaning in _MARKS.items() if kind in foreign]
     if useless := sum("quality" in record for record in drawn.records):
         why = dict.fromkeys(why_unusable(point.rows) for point in points if not point.usable)
-        reasons = listed(list(why) or [REASON_TEXTS[UnusableReason.TOO_NOISY]], 2)
-        marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {reasons}")
-    lost = [point for point in points if point.usable and launches_failed(point.rows)]
+        reasons = join_first(list(why) or [REASON_TEXTS[UnusableReason.TOO_NOISY]], 2)
+        marked.append(f"{format_count(useless, 'figure')} unusable (dashed outline): {reasons}")
+    lost = [point for point in points if point.usable and failed_launches_text(point.rows)]
     if lost:
-        why = dict.fromkeys(launches_failed(point.rows) for point in lost)
+        why = dict.fromkeys(failed_launches_text(point.rows) for point in lost)
         marked.append(
             phrase(
                 "charts.runs-with-failures",
-                lost=counted(len(lost), "configuration"),
-                why=listed(list(why), 2),
+                lost=format_count(len(lost), "configuration"),
+                why=join_first(list(why), 2),
             )
         )
     return [" · ".join(filter(None, facts)), *([" · ".join(marked)] if marked else [])]
@@ -206,7 +211,7 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
 def newer_set_aside(points: Iterable[Point]) -> list[str]:
     """That newer launches are not among those that figures are of, where there are any."""
     newer = sum(point.newer for point in points)
-    return [f"{counted(newer, 'newer launch', 'newer launches')} set aside"] if newer else []
+    return [f"{format_count(newer, 'newer launch', 'newer launches')} set aside"] if newer else []
 
 
 _CALCULATED = ("predicted", "simulated")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import cycle
 from statistics import median
 
-from accelbench.core.calibration import ProbeFigure, TimedCollectives
-from accelbench.core.nouns import counted, figure, listed
+from accelbench.core.calibration import ProbeResult, TimedCollectives
+from accelbench.core.formatting import format_count, format_value, join_first
 from accelbench.core.rows import number
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.process_spread import RankFigures, StepParts, ranks_of, step_parts
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 from accelbench.present.charts import axes, words
 from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
@@ -83,13 +83,13 @@ def _rests_on(shown: Sequence[TimedCollectives]) -> str:
     runs = sorted({f"{timed.day} with {words.safe(timed.engine)}" for timed in shown})
     return phrase(
         "charts.probes-and-samples",
-        figures=counted(len(figures), "probe"),
+        figures=format_count(len(figures), "probe"),
         samples=samples,
-        runs=listed(runs, 3),
+        runs=join_first(runs, 3),
     )
 
 
-def _about(timed: TimedCollectives, entry: ProbeFigure) -> axes.Record:
+def _about(timed: TimedCollectives, entry: ProbeResult) -> axes.Record:
     return {
         "device": _device(timed),
         "ranks": timed.ranks,
@@ -99,12 +99,12 @@ def _about(timed: TimedCollectives, entry: ProbeFigure) -> axes.Record:
     }
 
 
-def _rate(entry: ProbeFigure) -> axes.Record:
+def _rate(entry: ProbeResult) -> axes.Record:
     low, high = (end and end / 1e9 for end in (entry.low, entry.high))
     return {"value": entry.value / 1e9, "low": low, "high": high}
 
 
-def _time(entry: ProbeFigure) -> axes.Record:
+def _time(entry: ProbeResult) -> axes.Record:
     low, high = (end and entry.spec.work / end * 1e6 for end in (entry.high, entry.low))
     return {"value": entry.step_seconds * 1e6, "low": low, "high": high}
 
@@ -199,7 +199,7 @@ def _place(point: Point) -> tuple[object, ...]:
 
 def _records(point: Point, parts: StepParts, name: str) -> list[axes.Record]:
     figures = (parts.computation, parts.overlapped, parts.exposed)
-    shares = f"{figure(parts.exposed)} ms exposed, {100 * parts.exposed / parts.step:.0f} %"
+    shares = f"{format_value(parts.exposed)} ms exposed, {100 * parts.exposed / parts.step:.0f} %"
     begin, records = 0.0, []
     for place, (part, value) in enumerate(zip(_PARTS, figures, strict=True)):
         last = place == len(_PARTS) - 1
@@ -278,7 +278,7 @@ def _figures(launches: Sequence[RankFigures]) -> dict[str, float]:
     for name in _FIGURES:
         known = [value for rank in launches if (value := getattr(rank, name)) is not None]
         if known:
-            figures[name] = typical(known) if min(known) > 0 else sum(known) / len(known)
+            figures[name] = geometric_mean(known) if min(known) > 0 else sum(known) / len(known)
     return figures
 
 
@@ -343,7 +343,7 @@ def _rank_records(lines: Sequence[RankLine], name: str) -> list[axes.Record]:
                 "figure": _FIGURES[figure_name],
                 "value": value,
                 "ratio": ratios[figure_name],
-                "said": figure(value),
+                "said": format_value(value),
             }
             for figure_name, value in line.figures.items()
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accelbench.core.nouns import figure
+from accelbench.core.formatting import format_value
 from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.judge.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.judge.points import EMULATED
@@ -43,7 +43,7 @@ def _said(cell: MatrixCell) -> str:
         return "emulated"
     level = _level(cell)
     if cell.speed is not None:
-        return f"{level} {figure(cell.speed)}×"
+        return f"{level} {format_value(cell.speed)}×"
     return "–" if level in ("not available", "not measured") else level
 
 

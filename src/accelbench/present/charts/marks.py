@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from accelbench.core.devices import devices_beside, devices_of
-from accelbench.core.figures import ITEMS, unit_of
+from accelbench.core.devices import device_count, device_count_text
+from accelbench.core.result_statistics import ITEMS, throughput_unit
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import HARDWARE, Quality
 from accelbench.hardware.common import colour_of
@@ -34,7 +34,7 @@ def record(
     bad = timed and not point.usable
     quality = {"quality": Quality.UNUSABLE.value, "paint": axes.PAPER} if bad else {}
     device = str(row.get("device_name") or "")
-    devices = {"devices": devices_of(row)} if devices_beside(row, device) else {}
+    devices = {"devices": device_count(row)} if device_count_text(row, device) else {}
     return {
         "model": words.safe(row.get("model")),
         "hardware": words.safe(row.get("hardware")),
@@ -45,7 +45,7 @@ def record(
         "mode": words.safe(row.get("mode")),
         "batch": row.get("batch_size"),
         "value": figure.value,
-        **({"unit": words.safe(unit_of(row))} if rate else {}),
+        **({"unit": words.safe(throughput_unit(row))} if rate else {}),
         "low": figure.low,
         "high": figure.high,
         "interval_of": figure.interval_of,

@@ -15,9 +15,9 @@ from math import ceil, cos, dist, hypot, pi, sin
 from textwrap import wrap
 from typing import Any
 
-from accelbench.core.plugins import HARDWARE, registered
+from accelbench.core.plugins import HARDWARE, find_entry_points
 from accelbench.core.rows import Row
-from accelbench.hardware.common import SPARE, colour_of
+from accelbench.hardware.common import SPARE_COLOURS, colour_of
 from accelbench.present.charts.axes import HIGH, LOOK, PANEL_HIGH, PANEL_WIDE, WIDE, Spec
 
 Triple = tuple[float, float, float]
@@ -110,7 +110,9 @@ def _on_dark(colour: str) -> str:
 
 @cache
 def _of_platforms() -> dict[str, str]:
-    bases = dict.fromkeys([*_PLATFORMS, *map(colour_of, registered(HARDWARE)), *SPARE])
+    bases = dict.fromkeys(
+        [*_PLATFORMS, *map(colour_of, find_entry_points(HARDWARE)), *SPARE_COLOURS]
+    )
     pairs: dict[str, str] = {}
     for base in reversed(list(bases)):  # a platform's own colour before another's shade
         dark = _PLATFORMS.get(base) or _lightened(base)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, log
 
-from accelbench.core.devices import devices_of, sharing
-from accelbench.core.figures import kind_of_unit, unit_of
-from accelbench.core.nouns import listed
+from accelbench.core.devices import device_count, sharing_unit
+from accelbench.core.formatting import join_first
+from accelbench.core.result_statistics import throughput_unit, unit_kind
 from accelbench.core.unusable_reasons import COMPARABLE
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import Point
@@ -96,7 +96,7 @@ def draw_front(subject: Subject, quantity: Quantity = THROUGHPUT) -> ChartBody |
 
 
 def _work(point: Point) -> Key:
-    return (point.machine, kind_of_unit(unit_of(point.row)), *point.asked_in(words.ALIKE))
+    return (point.machine, unit_kind(throughput_unit(point.row)), *point.asked_in(words.ALIKE))
 
 
 def _records(points: Sequence[Point], quantity: Quantity) -> list[Record]:
@@ -221,7 +221,7 @@ def draw_roofline(subject: Subject) -> ChartBody | None:
     notes = [phrase("charts.operations-counted")]
     notes += sorted({f"{words.safe(roof.name)}, {roof.precision}: {roof.source}" for roof in roofs})
     if bare := sorted(hardware - {roof.hardware for roof in roofs}):
-        notes.append(phrase("charts.no-roof", bare=listed(bare)))
+        notes.append(phrase("charts.no-roof", bare=join_first(bare)))
     if any("devices" in datum and datum["hardware"] != "cpu" for datum in records):
         notes.append(phrase("charts.operations-of-each-device"))
     notes += words.left_out(len(timed) - _MOST, "configuration")
@@ -236,7 +236,7 @@ def _cell(point: Point) -> Record:
     assert moved is not None
     assert point.latency is not None
     # A roof is one device's. Processes on a CPU share it, whole.
-    devices = devices_of(point.row) if sharing(point.row) == "devices" else 1
+    devices = device_count(point.row) if sharing_unit(point.row) == "devices" else 1
     rate = flops.value / devices / point.latency.value / 1e6
     more = {"intensity": flops.value / moved.value, "value": rate}
     return record(point, point.latency) | more | {"low": None, "high": None}

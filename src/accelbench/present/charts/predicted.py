@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.core.axes import AXES
-from accelbench.core.figures import ITEMS
-from accelbench.core.nouns import counted, digits
+from accelbench.core.formatting import format_count, format_digits
+from accelbench.core.result_statistics import ITEMS
 from accelbench.core.vocabulary import Provenance
 from accelbench.present.charts import axes
 from accelbench.present.charts.axes import Record, axis, words
@@ -601,11 +601,11 @@ def predicted_against_measured(shown: Sequence[EvaluatedCases], about: str = "")
 
 def score_sentence(score: Score) -> str:
     """Scores in words: 52 cases · median error 13.5 % · 88 % inside their 90 % interval."""
-    count = counted(int(score["n"] or 0), "case")
+    count = format_count(int(score["n"] or 0), "case")
     if score["mdape"] is None:
         return count
     return (
-        f"{count} · median error {digits(float(score['mdape']))} %"
+        f"{count} · median error {format_digits(float(score['mdape']))} %"
         f" · {float(score['within25'] or 0):.0f} % inside 25 %"
         f" · {float(score['coverage90'] or 0):.0f} % inside their 90 % interval"
     )

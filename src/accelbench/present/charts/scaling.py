@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from math import log10
 
-from accelbench.core.columns import ASKED
-from accelbench.core.identity import canonical
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.identity import canonical_json
 from accelbench.core.rows import number, record
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.process_spread import ranks_of
@@ -21,7 +21,9 @@ from accelbench.present.texts import phrase
 _APART = phrase("charts.scaling-other-run")
 #: Of options, how processes share the work; threads are compared by how many each has.
 _OF_SHARING = frozenset(("strategy", "accumulate", "threads"))
-_WORK = tuple(name for name in ASKED if name not in ("world_size", "threads", "options"))
+_WORK = tuple(
+    name for name in CONFIGURATION_COLUMNS if name not in ("world_size", "threads", "options")
+)
 #: An interval is drawn this many times further than the ideal reaches.
 _FURTHEST = 1.3
 #: Pixels of a line's name.
@@ -82,7 +84,7 @@ def _work(point: Point) -> Key:
     row = point.row
     options = {n: v for n, v in record(row, "options").items() if n not in _OF_SHARING}
     threads = _threads_of_each(point) if row.get("hardware") == "cpu" else None
-    return (point.machine, point.kind, *values(row, _WORK), canonical(options), threads)
+    return (point.machine, point.kind, *values(row, _WORK), canonical_json(options), threads)
 
 
 def _threads_of_each(point: Point) -> int | None:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-from accelbench.core.figures import items
-from accelbench.core.nouns import counted, digits
+from accelbench.core.formatting import format_count, format_digits
 from accelbench.core.precision import is_exact
+from accelbench.core.result_statistics import item_count
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.common import colour_of
@@ -71,7 +71,7 @@ def spread_picture(
     records = [_record(group) for group in shown]
     count = sum(group.configurations for group in groups)
     days = sorted(day for group in groups for day in (group.first, group.last) if day)
-    said = [counted(count, "configuration"), counted(len(groups), "group")]
+    said = [format_count(count, "configuration"), format_count(len(groups), "group")]
     said += [f"{days[0]} to {days[-1]}" if days[0] != days[-1] else days[0]] if days else []
     about = [
         " · ".join(said),
@@ -144,7 +144,7 @@ def _best_of_models(points: Sequence[Point]) -> list[Point]:
 def _rank(point: Point) -> tuple[bool, bool, float]:
     """Rank points: unusable ones, and those quantised with a large or unknown error, come last."""
     assert point.latency is not None
-    return not point.usable, not is_exact(point.row), point.latency.value / items(point.row)
+    return not point.usable, not is_exact(point.row), point.latency.value / item_count(point.row)
 
 
 def _architecture(point: Point) -> str:
@@ -198,7 +198,7 @@ def draw_architectures(subject: chart.Subject) -> chart.ChartBody | None:
 
 def _model_record(point: Point, alone: bool) -> Record:
     assert point.latency is not None
-    n, span = items(point.row), point.latency
+    n, span = item_count(point.row), point.latency
     each = span.times(1 / n)
     architecture = _architecture(point)
     line = f"{architecture} · {words.safe(point.row.get('model'), 26)}" if alone else architecture
@@ -249,12 +249,14 @@ def speed_ups_picture(made: speed_ups.SpeedUps, base: str, other: str) -> chart.
         return None
     records = [_ratio_record(number, line) for number, line in enumerate(known)]
     few = len(records) <= _MOST_NAMES
-    many = f"{counted(len(made.told), 'configuration')} of {counted(made.models, 'model')}"
+    many = (
+        f"{format_count(len(made.told), 'configuration')} of {format_count(made.models, 'model')}"
+    )
     reach = any(datum["low"] is not None for datum in records) and len(records) <= _WHISKERS
     lines = " Lines: 95 % intervals." if reach else ""
     notes = [
         phrase("charts.faster-right-of-one", other=words.safe(other), base=words.safe(base)),
-        phrase("charts.median-legend", median=digits(made.median), many=many, lines=lines),
+        phrase("charts.median-legend", median=format_digits(made.median), many=many, lines=lines),
     ]
     return chart.pictured(
         SPEED_UPS, chart.ChartBody(_ratio_body(records, made.median, few), (), notes, records)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.hardware.common import colour_of
 from accelbench.judge.history import FEWEST_POINTS, NOT_JUDGED, Series
 from accelbench.judge.points import Point
@@ -167,14 +167,14 @@ def draw_trend(subject: Subject) -> ChartBody | None:
     if any(series_.partings for series_ in shown):
         notes.append(phrase("charts.not-alike-legend"))
     if again := sum(series_.carried_forward for series_ in shown):
-        notes.append(phrase("charts.carried-forward", again=counted(again, "later result")))
+        notes.append(phrase("charts.carried-forward", again=format_count(again, "later result")))
     notes += _answers(shown)
     if bare := sum(
         not step["said"] and step["verdict"] != _SOFTWARE
         for series_ in shown
         for step in _steps(series_, moments, wide)
     ):
-        notes.append(phrase("charts.steps-without-size", bare=counted(bare, "step")))
+        notes.append(phrase("charts.steps-without-size", bare=format_count(bare, "step")))
     if any(record["alone"] for record in records):
         notes.append(phrase("charts.spikes-legend"))
     notes += left_out(len(known) - len(shown), "panel", advice=phrase("charts.name-models"))
@@ -194,7 +194,7 @@ def _about(shown: Sequence[Series]) -> list[str]:
     launches = sum(point.launches for series_ in shown for point in series_.points)
     runs = {point.run_id for series_ in shown for point in series_.points}
     moments = sorted(point.moment[:10] for series_ in shown for point in series_.points)
-    made = f"{counted(len(runs), 'run')}, {counted(launches, 'launch', 'launches')}"
+    made = f"{format_count(len(runs), 'run')}, {format_count(launches, 'launch', 'launches')}"
     first, last = moments[0], moments[-1]
     return [f"{made} · {first if first == last else f'{first} to {last}'}"]
 
@@ -202,7 +202,7 @@ def _about(shown: Sequence[Series]) -> list[str]:
 def _of_software(shown: Sequence[Series]) -> list[str]:
     marks = [len(series_.software_changes) for series_ in shown]
     left = sum(max(count - _MOST_MARKS, 0) for count in marks)
-    more = f"; {counted(left, 'earlier change')} not marked" if left else ""
+    more = f"; {format_count(left, 'earlier change')} not marked" if left else ""
     return [phrase("charts.software-changed", more=more)] if any(marks) else []
 
 

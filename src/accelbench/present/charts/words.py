@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import takewhile
 
 from accelbench.core.axes import AXES
-from accelbench.core.columns import ASKED
-from accelbench.core.devices import devices_beside, engine_packages
-from accelbench.core.nouns import counted
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.devices import device_count_text, engine_packages
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
@@ -49,13 +49,15 @@ _ALL = phrase("charts.see-report")
 
 def left_out(number: int, noun: str, many: str = "", advice: str = _ALL) -> list[str]:
     """That there is more than is drawn, and how to see it; nothing where there is not."""
-    count = counted(number, f"more {noun}", f"more {many or f'{noun}s'}")
+    count = format_count(number, f"more {noun}", f"more {many or f'{noun}s'}")
     return [f"{count} not drawn: {advice}."] if number > 0 else []
 
 
 def emulated(number: int, because: str = phrase("charts.emulated-times")) -> list[str]:
     """That some were measured on a stand-in for their device, and are on no axis of times."""
-    return [f"{counted(number, 'emulated configuration')} not drawn: {because}."] * (number > 0)
+    return [f"{format_count(number, 'emulated configuration')} not drawn: {because}."] * (
+        number > 0
+    )
 
 
 #: Why a figure of memory of such a cell is not drawn.
@@ -84,13 +86,17 @@ _OF_NO_COLUMN = frozenset((PLACE, SOFTWARE, DEVICES, "machine"))
 WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", SOFTWARE, "machine")
 _ALONG = ("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options")
 #: What a panel's cells have in common, however they ran and in whichever batch: the same work.
-ALIKE = tuple(name for name in ASKED if name not in (*_ALONG, "batch_size"))
+ALIKE = tuple(name for name in CONFIGURATION_COLUMNS if name not in (*_ALONG, "batch_size"))
 #: What was asked, in the order in which people think of it.
 EVERYTHING = tuple(
     dict.fromkeys(
         (
             *("model", "mode", PLACE, DEVICES, "runtime", "precision", "batch_size"),
-            *(name for name in ASKED if name not in ("hardware", "device_name", "world_size")),
+            *(
+                name
+                for name in CONFIGURATION_COLUMNS
+                if name not in ("hardware", "device_name", "world_size")
+            ),
             *(SOFTWARE, "machine"),
         )
     )
@@ -281,7 +287,7 @@ def _named(points: Sequence[Point], among: Sequence[Point], devices: Devices | N
             **point.row,
             SOFTWARE: _software(point, versions),
             PLACE: place,
-            DEVICES: devices_beside(point.row, place),
+            DEVICES: device_count_text(point.row, place),
             "machine": point.machine.split(" (")[0],
         }
         for point, place in zip(points, places, strict=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.figures import Spread, Statistic
-from accelbench.core.nouns import digits
+from accelbench.core.formatting import format_digits
+from accelbench.core.result_statistics import Spread, Statistic
 from accelbench.core.rows import Row, text
 from accelbench.judge import accuracies
 from accelbench.judge.filters import marks
@@ -334,12 +334,12 @@ class LaunchInterval:
     @property
     def text(self) -> str:
         """The ends next to the figure: ±2.1%."""
-        return self.spread.text(self.middle, digits)
+        return self.spread.text(self.middle, format_digits)
 
     @property
     def ends(self) -> str:
         """The ends in a sentence: 95 % interval 7.90 to 8.12, of 5 launches."""
-        return self.spread.sentence(digits)
+        return self.spread.sentence(format_digits)
 
     def is_apart_from(self, other: LaunchInterval) -> bool:
         """Return whether the two intervals have nothing in common."""
@@ -369,7 +369,7 @@ def latency_note(cell: Cell) -> str:
     if not medians or len(medians) != len(means):
         return ""
     mean = apart_from_median(medians, means, cell)
-    return "" if mean is None else f"{Statistic.MEAN} {digits(mean)}"
+    return "" if mean is None else f"{Statistic.MEAN} {format_digits(mean)}"
 
 
 def _of_latency(cell: Cell) -> LaunchInterval | None:

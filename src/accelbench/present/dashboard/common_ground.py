@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from accelbench.core.nouns import counted, digits
+from accelbench.core.formatting import format_count, format_digits
 from accelbench.core.rows import Row, text
 from accelbench.core.vocabulary import Quality
 from accelbench.judge import speed_ups
@@ -352,7 +352,7 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
     held = len({cell["question"] for cell in found})
     by_result = {result: cell["key"] for cell in found for result in cell["results"]}
     ids = list(by_result)
-    with database.asking():
+    with database.keep_open():
         rows = _read(database, ids) if ids else []
         placed = [_placed(row, two) for row in rows]
         runs = {text(row, "run_id") for row in rows}
@@ -435,7 +435,10 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
         )
     if middle is None:
         return f"Can't tell how {other} compares with {base}{where}: {_why(made)}."
-    what = f"{counted(len(made.told), 'common configuration')} of {counted(made.models, 'model')}"
+    what = (
+        f"{format_count(len(made.told), 'common configuration')} of"
+        f" {format_count(made.models, 'model')}"
+    )
     if ground.held < ground.count:
         what += f" ({ground.held:,} of the {ground.count:,} in common, chosen by a fixed rule)"
     told = set(map(id, made.told))
@@ -459,7 +462,7 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
     ]
     more = f" Beside these {' and '.join(beside)}." if beside else ""
     return (
-        f"{other} is {digits(middle)}× as fast as {base}{where} in the median of {what}:"
+        f"{other} is {format_digits(middle)}× as fast as {base}{where} in the median of {what}:"
         f" {'; '.join(counts)}.{more}"
     )
 
@@ -515,7 +518,10 @@ def _named(line: Compared, with_place: bool) -> str:
     batch = f"batch {row['batch_size']}" if row.get("batch_size") else ""
     place = _place_words(line) if with_place else ""
     parts = [safe(text(row, "precision"), 20), batch, place, _versions(line)]
-    return f"{safe(row.get('model'), 60)} ({', '.join(filter(None, parts))}) {digits(ratio.value)}×"
+    return (
+        f"{safe(row.get('model'), 60)} ({', '.join(filter(None, parts))})"
+        f" {format_digits(ratio.value)}×"
+    )
 
 
 def _versions(line: Compared) -> str:

@@ -15,16 +15,16 @@ from math import ceil, floor, log
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.core.axes import AS_TOLD, axes_of
-from accelbench.core.columns import ASKED
+from accelbench.core.axes import TITLE_ORDER, axes_of
+from accelbench.core.columns import CONFIGURATION_COLUMNS
 from accelbench.core.devices import title_of
-from accelbench.core.figures import is_too_wide, statistic_of
-from accelbench.core.nouns import NOT_KNOWN, counted, digits
-from accelbench.core.precision import not_exact
+from accelbench.core.formatting import NOT_KNOWN, format_count, format_digits
+from accelbench.core.precision import summarise_inexact
+from accelbench.core.result_statistics import best_statistic, is_too_wide
 from accelbench.core.rows import Row, text
 from accelbench.core.unusable_reasons import COMPARABLE, why_unusable
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import measurement_of
+from accelbench.evidence.measurements import merge_launches
 from accelbench.judge import comparison
 from accelbench.judge.accuracies import TaskAccuracy, accuracy_among
 from accelbench.judge.older_runs import histories_of
@@ -132,7 +132,7 @@ def _name(parts: Sequence[str]) -> str:
 
 
 def _parts(row: Row, machines: Mapping[str, str]) -> dict[str, str]:
-    sizes = ((axis.column, axis.page_label) for axis in axes_of(*AS_TOLD))
+    sizes = ((axis.column, axis.page_label) for axis in axes_of(*TITLE_ORDER))
     places = [short_device(str(row["device_name"]))] if row.get("device_name") else []
     machine = machines.get(text(row, "machine"), "")
     number = row.get("threads")
@@ -147,7 +147,7 @@ def _parts(row: Row, machines: Mapping[str, str]) -> dict[str, str]:
         "size": " ".join(label.format(row[name]) for name, label in sizes if row.get(name)),
         "mode": text(row, "mode"),
         "compiled": {True: "compiled", False: "not compiled"}.get(row.get("compiled"), ""),  # type: ignore[call-overload]
-        "threads": counted(int(str(number)), "thread") if number else "",
+        "threads": format_count(int(str(number)), "thread") if number else "",
         "processes": f"{row['world_size']} processes" if row.get("world_size") else "",
         "kind": text(row, "kind"),
     }
@@ -241,7 +241,7 @@ def _reasons(sides: Sequence[SideOfRatio]) -> str:
 def _named(sides: Sequence[SideOfRatio]) -> str:
     names = [side.name for side in sides]
     if len(names) > _LISTED + 1:
-        return f"{', '.join(names[:_LISTED])} and {counted(len(names) - _LISTED, 'other')}"
+        return f"{', '.join(names[:_LISTED])} and {format_count(len(names) - _LISTED, 'other')}"
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -265,9 +265,9 @@ def _turned(ratio: Ratio) -> Ratio:
 
 def _factor(ratio: Ratio) -> str:
     if ratio.low is None or ratio.high is None:
-        return f"{digits(ratio.value)}×"
+        return f"{format_digits(ratio.value)}×"
     if is_too_wide(ratio.low, ratio.high):
-        return f"{digits(ratio.value)}× (interval {NOT_KNOWN})"
+        return f"{format_digits(ratio.value)}× (interval {NOT_KNOWN})"
     return times(ratio.low, ratio.high)
 
 
@@ -279,7 +279,9 @@ def _single(ratio: Ratio) -> str:
 def _memory(factor: float | None) -> str:
     if factor is None:
         return ""
-    return "; memory alike" if abs(factor - 1.0) < _AS_MUCH else f"; memory {digits(factor)}×"
+    return (
+        "; memory alike" if abs(factor - 1.0) < _AS_MUCH else f"; memory {format_digits(factor)}×"
+    )
 
 
 def _doubts(side: SideOfRatio) -> str:
@@ -397,7 +399,7 @@ def beside(
             ComparedCell(cell, refused=_why_not(cell, base), first=True)
             if n == at
             else _compared(cell, _side(rows), first, base, known),
-            not_exact=not_exact(rows),
+            not_exact=summarise_inexact(rows),
             accuracy=accuracy_among(rows),
         )
         for n, (cell, rows) in enumerate(chosen)
@@ -407,8 +409,8 @@ def beside(
 def _side(rows: Sequence[Row]) -> Side | None:
     """Return the launches of a cell with a result, or None if there are none."""
     every = launches_of(rows)
-    known = [row for row in every if row["answered"] and statistic_of(row) is not None]
-    return side_of((), measurement_of(known)) if known else None
+    known = [row for row in every if row["answered"] and best_statistic(row) is not None]
+    return side_of((), merge_launches(known)) if known else None
 
 
 def _compared(
@@ -416,7 +418,7 @@ def _compared(
 ) -> ComparedCell:
     asked = [
         (name, cell.get(name), first.get(name))
-        for name in ASKED
+        for name in CONFIGURATION_COLUMNS
         if str(cell.get(name)) != str(first.get(name))
     ]
     why = _why_not(cell, side) or _why_not(first, base)
@@ -458,7 +460,7 @@ def _why_not(cell: Cell, side: Side | None) -> str:
 #: The charts of a comparison.
 _BESIDE = ("latency-distribution", "hardware-latency", "throughput-by-batch", "pareto")
 #: Columns that tell configurations apart; model and options have their own places.
-_TOLD = frozenset((*ASKED, "machine")) - {"model", "options"}
+_TOLD = frozenset((*CONFIGURATION_COLUMNS, "machine")) - {"model", "options"}
 
 
 class ComparedPage(SitePages):
@@ -504,7 +506,7 @@ class ComparedPage(SitePages):
 
     def _sides(self, snapshot: Snapshot, chosen: Sequence[Cell], base: int) -> list[ComparedCell]:
         database = self.site.database
-        with database.asking():
+        with database.keep_open():
             # In order of time: on a machine that drifts, neighbours are alike.
             rows = details.launches_in(
                 database, [key for cell in chosen for key in cell["results"]]

@@ -106,7 +106,7 @@ def history_of(
     def ours(row: Row, run: str) -> bool:
         return bool(snapshot.ran.get(run) == row["machine"])
 
-    with database.asking():  # once: to open a million results takes 20 ms each time
+    with database.keep_open():  # once: to open a million results takes 20 ms each time
         keys = sorted({key for key, _ in about})
         words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
         where = _OF_CELLS.format(marks=marks(keys), **words)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import reference_words
+from accelbench.core.formatting import describe_references
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row, number, text
 from accelbench.core.safe_text import in_quotes
@@ -159,7 +159,7 @@ class ModelPages(EntityPages):
         machines = {str(machine): machine for machine in snapshot.machines.values()}
         alone = machines.get(subject.machine)
         sides = [(machines.get(p.machine, alone), p.rows) for p in subject.points]
-        with self.site.database.asking():
+        with self.site.database.keep_open():
             known = histories_of(self.site.database, sides)
         return fastest_lines(subject.points, known)
 
@@ -189,7 +189,7 @@ class ModelPages(EntityPages):
 
     def _scaling(self, snapshot: Snapshot, name: str) -> tuple[Picture | None, str]:
         def made() -> tuple[Picture | None, str]:
-            with self.site.database.asking():
+            with self.site.database.keep_open():
                 return scaling_of(self.site.database, name)
 
         return self._once(snapshot, ("model predictions", name), made)
@@ -221,7 +221,7 @@ def _verified(rows: Sequence[Row]) -> VerifiedWay:
     return VerifiedWay(
         worst,
         found,
-        reference_words(held) if held else "",
+        describe_references(held) if held else "",
         error_of(worst),
         None if tolerance is None else float(tolerance),
         len(rows),
@@ -283,7 +283,7 @@ class DevicePages(EntityPages):
         _, query = self._requested(request)
         database = self.site.database
         cells, count = entities.of_device(snapshot, name, query.page)
-        with database.asking():
+        with database.keep_open():
             facts = _facts(database, about)
             calibrated = _calibrated(database, about, name)
         return self.site.page(

@@ -15,10 +15,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from accelbench.core.nouns import figure
-from accelbench.core.plugins import HARDWARE, registered
+from accelbench.core.formatting import format_value
+from accelbench.core.plugins import HARDWARE, find_entry_points
 from accelbench.core.rows import Row, number
-from accelbench.hardware.common import SPARE, colour_of
+from accelbench.hardware.common import SPARE_COLOURS, colour_of
 from accelbench.present.charts.axes import GROUP_COLOURS, REST_COLOUR, ChartAxis
 from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.palette import on_dark
@@ -270,7 +270,7 @@ def _y(scale: ChartAxis, value: float) -> float:
 
 
 def _tick(value: float) -> str:
-    text = f"{value:,.0f}" if value >= 10 and value == int(value) else figure(value)
+    text = f"{value:,.0f}" if value >= 10 and value == int(value) else format_value(value)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -376,8 +376,8 @@ class ExplorePages(SitePages):
 
     def colours(self, _: Request) -> Response:
         """Return the style sheet of the marks' colours."""
-        platforms = map(colour_of, registered(HARDWARE))
-        sheet = style_sheet([*platforms, *SPARE, *GROUP_COLOURS, REST_COLOUR])
+        platforms = map(colour_of, find_entry_points(HARDWARE))
+        sheet = style_sheet([*platforms, *SPARE_COLOURS, *GROUP_COLOURS, REST_COLOUR])
         return Response(sheet, media_type="text/css")
 
     def _explored(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite, log10
 
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import NO_DATA, counted
+from accelbench.core.formatting import NO_DATA, format_count
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import in_quotes
 from accelbench.present.charts.axes import ChartAxis, axis, decades, far
@@ -177,7 +177,7 @@ def spread_of(
         f"how it is spread within each {about}",
         f"results that have it: {title}",
     )
-    notes = [f"{counted(without, 'configuration')} without it."] if without else []
+    notes = [f"{format_count(without, 'configuration')} without it."] if without else []
     return spread_picture(label, title, [_group(row) for row in rows], notes)
 
 

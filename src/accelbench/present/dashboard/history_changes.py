@@ -81,7 +81,7 @@ def judged_lines(
         if not threading.main_thread().is_alive():
             break
         turn(len(pieces))
-        with database.asking():
+        with database.keep_open():
             made = details.history_of(database, snapshot, piece, details.BY_METRIC[metric])
         ranks |= dict.fromkeys(map(line_key, piece))
         ranks |= {

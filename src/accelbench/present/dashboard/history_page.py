@@ -80,7 +80,7 @@ class HistoryPage(SitePages):
             order = known.order if known else replace(EVERY_LINE, by_name=view.order == _NAME)
             order = replace(order, words=view.search)
             rows, count = lines_of(snapshot, view.filters, SERIES, order)
-            with self.site.database.asking():
+            with self.site.database.keep_open():
                 metric = details.BY_METRIC[view.metric]
                 made = details.history_of(self.site.database, snapshot, rows, metric, fewest=2)
         places = {str(row["key"]): place for place, row in enumerate(rows)}

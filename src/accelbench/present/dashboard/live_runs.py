@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from accelbench.core import facts
-from accelbench.core.axes import AS_TOLD, columns
+from accelbench.core.axes import TITLE_ORDER, size_columns
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.rows import Json, Row
-from accelbench.store.journal import SUFFIX, being_written, journal_path, journals_in, scan
+from accelbench.store.journal import SUFFIX, is_being_written, journal_path, list_journals, scan
 
 #: The columns of a list of results.
 LISTED = (
     *("model", "runtime", "hardware", "precision", "batch_size"),
-    *(*columns(*AS_TOLD), "mode", "launch", "arm"),
+    *(*size_columns(*TITLE_ORDER), "mode", "launch", "arm"),
     *("status", "reason", "message", "provenance", "emulated", "quality"),
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )
@@ -89,7 +89,7 @@ class LiveRun:
             elif fact.kind == facts.RESULT:
                 self.own.append({name: fact.body.get(name) for name in _KEPT})
         if isinstance(self.started.get("fleet"), Mapping):
-            for path in self.path.parent.glob(f"{self.run_id}{facts.PART}*{SUFFIX}"):
+            for path in self.path.parent.glob(f"{self.run_id}{facts.PART_SEPARATOR}*{SUFFIX}"):
                 name = path.name.removesuffix(SUFFIX)
                 if name != self.run_id:
                     self.parts.setdefault(name, LiveRun(name, path)).read_on()
@@ -125,13 +125,13 @@ class Journals:
     def unfinished(self, known: Sequence[str]) -> list[LiveRun]:
         """Return runs that go on or were cut off and that are not known, the newest first."""
         ended = set(known)
-        names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
-        whole = {name for name in names if facts.PART not in name}
+        names = [path.name.removesuffix(SUFFIX) for path in list_journals(self._folder)]
+        whole = {name for name in names if facts.PART_SEPARATOR not in name}
         # A node is a part of its fleet's run.
         runs = [
             self.of(name)
             for name in reversed(names)
-            if name not in ended and (name in whole or facts.fleet_of(name) not in whole)
+            if name not in ended and (name in whole or facts.fleet_run_id(name) not in whole)
         ]
         return [run for run in runs if run is not None and run.state in ("running", "cut off")]
 
@@ -142,6 +142,6 @@ def _count(plan: object) -> int:
 
 def _written(path: Path) -> bool:
     try:
-        return being_written(path)
+        return is_being_written(path)
     except (OSError, AccelbenchError):
         return False  # a read-only folder

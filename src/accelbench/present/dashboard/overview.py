@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from accelbench.core.devices import named_apart
-from accelbench.core.nouns import counted
+from accelbench.core.devices import disambiguate_devices
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row, texts
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.titles import title
@@ -97,7 +97,7 @@ def find(database: Database, snapshot: Snapshot) -> OverviewFindings:
     keys = {result: str(row["key"]) for row in chosen for result in texts(row, "results")}
     here = snapshot.machines[machine]
     ids = list(keys)
-    with database.asking():
+    with database.keep_open():
         of_them = "result_id IN (SELECT unnest(?::VARCHAR[]))"
         stored = rows_of(database, CHART_COLUMNS, of_them, [ids], launches=True)
         priced = with_costs(
@@ -105,7 +105,7 @@ def find(database: Database, snapshot: Snapshot) -> OverviewFindings:
             snapshot.prices,
             {str(row.get("run_id")): here for row in stored},
         )
-        rows: list[Row] = [*named_apart(priced)]
+        rows: list[Row] = [*disambiguate_devices(priced)]
         older = histories_on(database, rows, here)
         check, unjudged = check_or_why(database, {}, here.id)
     every = points(rows)
@@ -228,7 +228,7 @@ def _told(finding: StoreFinding, known: OverviewFindings, snapshot: Snapshot) ->
             if value in snapshot.known.get(name, ())
         ]
         where = f"/results{address_of_pairs(narrowed)}"
-        links = [(counted(len(cells), "configuration"), where)]
+        links = [(format_count(len(cells), "configuration"), where)]
     return ToldFinding(finding, links)
 
 

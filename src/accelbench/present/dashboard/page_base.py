@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
-from accelbench.core.device_facts import MOST_OF_PEAK
+from accelbench.core.device_facts import MAX_SHARE_OF_PEAK
 from accelbench.core.devices import cards
-from accelbench.core.figures import name_of
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
-from accelbench.core.unusable_reasons import QUALITY_SAID, reason_unusable
+from accelbench.core.formatting import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
+from accelbench.core.result_statistics import statistic_name
+from accelbench.core.unusable_reasons import QUALITY_TEXTS, reason_unusable
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import colour_of
 from accelbench.judge.machine_matrix import LocalPlatforms
@@ -90,7 +90,7 @@ class Site:
         more = (reason_unusable, address_of, page_query.exactly, cells.latency_note)
         self._templates.globals.update({one.__name__: one for one in (*functions, *more)})
         self._templates.globals.update(
-            quality_said=QUALITY_SAID,
+            quality_said=QUALITY_TEXTS,
             of_the_store=OF_THE_STORE,
             version=__version__,
             no_data=NO_DATA,
@@ -99,11 +99,11 @@ class Site:
             unknown_machine=UNKNOWN_MACHINE,
             orders=page_query.ORDERS,
             colour=colour_of,
-            most_of_peak=MOST_OF_PEAK,
+            most_of_peak=MAX_SHARE_OF_PEAK,
             query=lambda *pairs: f"?{urlencode(pairs)}" if pairs else "",
             number_fields=page_query.NUMBER_FIELDS,
             sure=cells.interval,
-            named_figure=name_of,
+            named_figure=statistic_name,
             picked=lambda keys: [("cell", key) for key in keys],
             rest_of=lambda keys, but: [("cell", key) for key in keys if key != but],
         )

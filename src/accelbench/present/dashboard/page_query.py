@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
-from accelbench.core.axes import AS_TOLD, axes_of
+from accelbench.core.axes import TITLE_ORDER, axes_of
 from accelbench.core.errors import UsageError
 from accelbench.core.safe_text import in_quotes
 from accelbench.present.charts.words import safe
@@ -49,7 +49,7 @@ _SIZES = tuple(
         number=not axis.text,
         group=True,
     )
-    for axis in axes_of(*AS_TOLD)
+    for axis in axes_of(*TITLE_ORDER)
 )
 _NAMED = {
     name: ResultColumn(name, **{"column": name, **about})

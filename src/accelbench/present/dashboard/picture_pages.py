@@ -58,7 +58,7 @@ class ChartPages(SitePages):
         snapshot = self.site.snapshot()
         cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
-        with database.asking():
+        with database.keep_open():
             rows = with_reported_outputs(details.launches_in(database, cell["results"]))
             samples = step_samples(database, cell["results"])
             run = details.run_of(database, str(cell["run_id"]))

@@ -24,9 +24,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from accelbench.core import processes
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, AccelbenchError, UsageError
-from accelbench.core.figures import kind_of_unit
-from accelbench.core.nouns import counted, figure
+from accelbench.core.errors import EXIT_INCONCLUSIVE, EXIT_NO, EXIT_OK, AccelbenchError, UsageError
+from accelbench.core.formatting import format_count, format_value
+from accelbench.core.result_statistics import unit_kind
 from accelbench.core.safe_text import in_quotes, visible_lines
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.judge.costs import money
@@ -41,7 +41,7 @@ from accelbench.present.dashboard.snapshot import Snapshot
 from accelbench.present.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
 from accelbench.present.report_parts import CAPTION, HEADERS, score_rows
 from accelbench.present.texts import catalogue
-from accelbench.store.files import temporary_folder
+from accelbench.store.files import create_temporary_folder
 
 #: The longest value of a field.
 _LONGEST = 200
@@ -193,7 +193,7 @@ def _cheapest(answer: Document) -> str:
         if one["basis"] == "measured" and one.get("cost_per_million")
     }
     units = {
-        kind_of_unit(str((one.get("predictions") or {}).get("throughput_unit") or ""))
+        unit_kind(str((one.get("predictions") or {}).get("throughput_unit") or ""))
         for one in priced.values()
     }
     if len(units) != 1:
@@ -202,7 +202,7 @@ def _cheapest(answer: Document) -> str:
     device = f"{name} ({least['device']})" if least.get("device") else name
     return (
         f"Lowest cost of a million items: {_cost({**least, 'currency': answer.get('currency')})},"
-        f" {device}; {len(priced)} of {counted(len(scores), 'candidate')}"
+        f" {device}; {len(priced)} of {format_count(len(scores), 'candidate')}"
         f" {'has' if len(priced) == 1 else 'have'} a price and a measured result."
     )
 
@@ -274,7 +274,7 @@ def _cost(about: Document) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else figure(value)
+    return "" if value is None else format_value(value)
 
 
 T = TypeVar("T")
@@ -410,11 +410,11 @@ _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _MOST_OFFERED = 400
 #: Rows of an answer that are seen at once; the rest is folded below them.
 _MOST_ROWS = 12
-_ANSWERED = (EXIT_OK, EXIT_NO, EXIT_CANNOT_TELL)
+_ANSWERED = (EXIT_OK, EXIT_NO, EXIT_INCONCLUSIVE)
 #: The verdict by the exit code of the command.
 _VERDICTS = {
     EXIT_NO: "The answer is no: nothing suits, or nothing keeps the limits.",
-    EXIT_CANNOT_TELL: "Inconclusive: no measurement decides it.",
+    EXIT_INCONCLUSIVE: "Inconclusive: no measurement decides it.",
 }
 
 
@@ -522,7 +522,7 @@ class QuestionPages(SitePages):
         named = [command, f"--db={self.site.database.name}"]
         if self._prices and command == RECOMMEND.command:
             named.append(f"--prices={self._prices}")
-        with temporary_folder() as folder:
+        with create_temporary_folder() as folder:
             document = folder / "answer.json"
             end = _ended([*named, f"--document={document}", *rest], hear)
             if not document.is_file():
@@ -546,7 +546,7 @@ class QuestionPages(SitePages):
             if form is PREDICT and stored:
                 raise UsageError(
                     f"{in_quotes(safe(name))} is not predicted: its operators are not known;"
-                    f" {counted(stored, 'configuration')} of it"
+                    f" {format_count(stored, 'configuration')} of it"
                     f" {'is' if stored == 1 else 'are'} measured here.",
                     "Models of the catalogue are predicted, and files on a command line.",
                 )
@@ -588,7 +588,7 @@ class QuestionPages(SitePages):
 
     def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:
         def judged() -> PredictionEvidence:
-            with self.site.database.asking():
+            with self.site.database.keep_open():
                 return evidence_in(self.site.database)
 
         return self._once(snapshot, ("evidence",), judged)
@@ -603,7 +603,7 @@ def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.Proce
     """Run a command to its end; UsageError if it refused the question."""
     try:
         end = processes.run_python(
-            "accelbench", words, _LIMIT_SECONDS, hear=hear, environment={**os.environ, **_ALONE}
+            "accelbench", words, _LIMIT_SECONDS, on_line=hear, environment={**os.environ, **_ALONE}
         )
     except processes.TimeoutExpired:
         raise AccelbenchError(

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.core.axes import AS_TOLD, columns
-from accelbench.core.figures import kind_sql
-from accelbench.core.precision import not_exact
+from accelbench.core.axes import TITLE_ORDER, size_columns
+from accelbench.core.precision import summarise_inexact
+from accelbench.core.result_statistics import unit_kind_sql
 from accelbench.core.rows import number, text, texts
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import with_reported_outputs
@@ -230,7 +230,7 @@ def _sql(
     )
     counts = f"{page_query.COUNTED_SQL}{usable} AND {told.column} > 0"
     best = "max" if told.name in _RISING else "min"
-    several = f"list(DISTINCT {kind_sql('throughput_unit')}) FILTER ({counts})"
+    several = f"list(DISTINCT {unit_kind_sql('throughput_unit')}) FILTER ({counts})"
     groups = [page_query.GROUPS[name].column for name in names]
     named = ", ".join(f"{column} AS value_{n}" for n, column in enumerate(groups))
     figure = f"CASE WHEN {counts} THEN {told.column} END"
@@ -304,7 +304,7 @@ def _doubt(ranked: Sequence[Cell]) -> list[str]:
     """Return why the first of several precisions is not marked: its outputs may be wrong."""
     if len({str(cell.get("precision")) for cell in ranked}) < 2:
         return []
-    why = not_exact([{**ranked[0], "verification_error": ranked[0].get("error")}])
+    why = summarise_inexact([{**ranked[0], "verification_error": ranked[0].get("error")}])
     return [why] if why else []
 
 
@@ -368,7 +368,7 @@ class ResultPages(SitePages):
             charts=[CHARTS[name] for name in _BESIDE if name in CHARTS],
             most=MOST_CELLS,
             most_chosen=page_query.MOST_CHOSEN,
-            sizes=columns(*AS_TOLD),
+            sizes=size_columns(*TITLE_ORDER),
         )
 
     def cell(self, request: Request) -> Response:
@@ -376,7 +376,7 @@ class ResultPages(SitePages):
         snapshot = self.site.snapshot()
         cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
-        with database.asking():
+        with database.keep_open():
             ids = cell["results"][: details.MOST_LAUNCHES]
             rows = with_reported_outputs(details.launches_in(database, ids))
             run = details.run_of(database, str(cell["run_id"]))

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Json, Row, record
 from accelbench.core.safe_text import in_quotes
 from accelbench.exchange.titles import title
@@ -245,7 +245,7 @@ def _mean_seconds(moments: Sequence[str]) -> float | None:
 def duration(seconds: float) -> str:
     """Return a duration in words: 40 seconds, 12 minutes, 3 hours."""
     if seconds < 2 * _MINUTE:
-        return counted(max(1, round(seconds)), "second")
+        return format_count(max(1, round(seconds)), "second")
     if seconds < 2 * _HOUR:
-        return counted(round(seconds / _MINUTE), "minute")
-    return counted(round(seconds / _HOUR), "hour")
+        return format_count(round(seconds / _MINUTE), "minute")
+    return format_count(round(seconds / _HOUR), "hour")

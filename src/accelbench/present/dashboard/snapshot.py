@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
-from accelbench.core.columns import ASKED
+from accelbench.core.columns import CONFIGURATION_COLUMNS
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
-from accelbench.core.figures import OF_A_STEP, TAILS_SQL
+from accelbench.core.result_statistics import STEP_COLUMNS, TAILS_SQL
 from accelbench.core.rows import Json, Row
 from accelbench.core.unusable_reasons import COMPARABLE, FAILED, LAUNCHED, UNUSABLE_REASON
-from accelbench.evidence.launches import OF_WORTH, THIS_ARM_SQL, VERSION_SQL
+from accelbench.evidence.launches import QUALITY_COLUMNS, THIS_ARM_SQL, VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_in
 from accelbench.judge import costs
@@ -34,9 +34,9 @@ from accelbench.judge.older_runs import is_of_a_check
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.sides import PER_MILLION, Side
 from accelbench.judge.verdicts import METRICS
-from accelbench.measure.launch_verdicts import typical_sql
+from accelbench.measure.launch_verdicts import geometric_mean_sql
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, FACETS
-from accelbench.store.duck import column_list, connect, quoted
+from accelbench.store.duck import column_list, connect, quote_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 #: Columns that all launches of a cell share.
 _SHARED = (
     *("family", "architecture", "task", "model_size", "parameters", "device", "device_fingerprint"),
-    *(name for name in ASKED if name != "options"),
+    *(name for name in CONFIGURATION_COLUMNS if name != "options"),
 )
 #: Columns that are read for the launches of a cell, in addition to those of its identity.
 _OF_A_CELL = (
@@ -60,7 +60,7 @@ _OF_A_CELL = (
         "status",
         "reason",
         "throughput_unit",
-        *OF_A_STEP,
+        *STEP_COLUMNS,
         LAUNCHED,
     ),
     *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
@@ -88,7 +88,7 @@ _FEW_RUNS = 500
 
 def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     """Return every cell of a store that has a table `ran` of each run's machine."""
-    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *OF_WORTH)
+    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *QUALITY_COLUMNS)
     current = configurations_sql(_IDENTITY, f"({_launches(needed)})")
     con.execute(
         f"CREATE TEMP TABLE newest AS SELECT {column_list(_IDENTITY, '{0} AS new_{0}')},"  # noqa: S608
@@ -106,7 +106,7 @@ def _launches(columns: Iterable[str], where: str = "") -> str:
         "answered", "times_usable", "settled", "run_key", "software_id", "owned_version",
         "wrong_outputs", "of_import",
     ))  # fmt: skip
-    asked = column_list(ASKED, "coalesce({0}::VARCHAR, '')")
+    asked = column_list(CONFIGURATION_COLUMNS, "coalesce({0}::VARCHAR, '')")
     return f"""SELECT {column_list(read)}, machine, {VERSION_SQL} AS versions,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series
     FROM launches LEFT JOIN ran USING (run_id)
@@ -118,7 +118,7 @@ def _of_runs(runs: Sequence[str | None]) -> str:
     """Return a condition that reads a small part of a long history."""
     if not 0 < len(runs) <= _FEW_RUNS or None in runs:
         return ""
-    return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
+    return f"AND run_id IN ({', '.join(quote_sql(str(run)) for run in runs)})"
 
 
 def _cells(runs: Sequence[str | None]) -> str:
@@ -152,15 +152,15 @@ WITH cell AS (
         coalesce(max({FAILED}), 0) AS failed, count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count)::BIGINT AS samples, {_steps()},
         {_in_order("latency_mean_ms")} AS means, {_in_order("rate")} AS rates,
-        {typical_sql("rate", _TIMED)} AS throughput,
-        {_of_tails(lambda tail: typical_sql(f"tail_{tail}", _TIMED))} AS tail,
+        {geometric_mean_sql("rate", _TIMED)} AS throughput,
+        {_of_tails(lambda tail: geometric_mean_sql(f"tail_{tail}", _TIMED))} AS tail,
         {_of_tails(lambda tail: f"'{tail}'")} AS tail_of,
-        {typical_sql("memory_peak_mb", _COUNTED)} AS memory,
-        {typical_sql("cost_usd", _TIMED)} AS own_cost,
-        {typical_sql("energy_per_item_joules", _TIMED)} AS energy_per_item,
-        {typical_sql("ttft_ms", _TIMED)} AS ttft,
-        {typical_sql("1e3 / nullif(tpot_ms, 0)", _TIMED)} AS token_rate,
-        {typical_sql("flops", _COUNTED)} AS flops,
+        {geometric_mean_sql("memory_peak_mb", _COUNTED)} AS memory,
+        {geometric_mean_sql("cost_usd", _TIMED)} AS own_cost,
+        {geometric_mean_sql("energy_per_item_joules", _TIMED)} AS energy_per_item,
+        {geometric_mean_sql("ttft_ms", _TIMED)} AS ttft,
+        {geometric_mean_sql("1e3 / nullif(tpot_ms, 0)", _TIMED)} AS token_rate,
+        {geometric_mean_sql("flops", _COUNTED)} AS flops,
         max(verification_error) FILTER ({_COUNTED}) AS error,
         any_value(implausible_rate) AS implausible_rate,
         max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
@@ -192,7 +192,7 @@ def _steps() -> str:
     columns = {
         "times": of_all(lambda stat: _in_order(_STEPS[stat])),
         "latency_of": of_all(lambda stat: f"'{stat}'"),
-        "latency": of_all(lambda stat: typical_sql(_STEPS[stat], _TIMED)),
+        "latency": of_all(lambda stat: geometric_mean_sql(_STEPS[stat], _TIMED)),
         "latency_low": of_all(lambda stat: f"min({_STEPS[stat]}) FILTER ({_TIMED})"),
         "latency_high": of_all(lambda stat: f"max({_STEPS[stat]}) FILTER ({_TIMED})"),
     }

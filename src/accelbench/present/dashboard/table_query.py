@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.questions import SHAPES
 from accelbench.present.dashboard import page_query, words
@@ -228,9 +228,9 @@ def _in_words(name: str, value: object, machines: Mapping[str, Machine]) -> str:
         return f"batch {value}"
     if name in ("threads", "devices") and isinstance(value, int):
         return (
-            counted(value, "thread")
+            format_count(value, "thread")
             if name == "threads"
-            else counted(value, "process", "processes")
+            else format_count(value, "process", "processes")
         )
     if name == "compiled":
         return "compiled" if value else "not compiled"

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from markupsafe import Markup, escape
 
 from accelbench.core import unusable_reasons
-from accelbench.core.axes import AS_TOLD, axes_of
-from accelbench.core.devices import devices_beside
-from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA, counted, figure
+from accelbench.core.axes import TITLE_ORDER, axes_of
+from accelbench.core.devices import device_count_text
+from accelbench.core.formatting import NO_DATA, format_count, format_value
+from accelbench.core.result_statistics import ends_text
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.costs import money
 from accelbench.judge.ratios import Ratio
 from accelbench.present.charts.words import safe, short_device
 
-_SIZES = [(axis.column, axis.page_label) for axis in axes_of(*AS_TOLD)]
+_SIZES = [(axis.column, axis.page_label) for axis in axes_of(*TITLE_ORDER)]
 
 
 def whole(value: float | None) -> str:
@@ -47,7 +47,7 @@ def size(row: Row) -> str:
 
 def devices(row: Row) -> str:
     """Return the number of devices, unless the device's name has it."""
-    return devices_beside(row, device(row.get("device_name")))
+    return device_count_text(row, device(row.get("device_name")))
 
 
 def title(row: Row) -> str:
@@ -55,7 +55,7 @@ def title(row: Row) -> str:
     scenario = str(row.get("scenario") or SINGLE_STREAM)
     words = [
         f"{row.get('runtime')} on {row.get('hardware')}",
-        devices_beside(row, ""),
+        device_count_text(row, ""),
         str(row.get("precision")),
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
         size(row),
@@ -83,7 +83,7 @@ def why_not(cell: Row) -> str:
         isinstance(reasons, list)
         and unusable_reasons.UnusableReason.MOST_LAUNCHES_FAILED in reasons
     ):
-        return unusable_reasons.launches_failed(
+        return unusable_reasons.failed_launches_text(
             [{unusable_reasons.FAILED: cell["failed"], unusable_reasons.LAUNCHED: cell["launches"]}]
         )
     return unusable_reasons.reason_texts(reasons)
@@ -96,7 +96,7 @@ def explain_cell(cell: Row) -> str:
 
 def ends(low: float | None, high: float | None) -> str:
     """Return both ends of an interval: 1.52 to 2.83; "" without them."""
-    return ends_text(low, high, figure)
+    return ends_text(low, high, format_value)
 
 
 def ratio_ends(ratio: Ratio) -> str:
@@ -107,7 +107,7 @@ def ratio_ends(ratio: Ratio) -> str:
 def tails(row: Row) -> str:
     """Return p90, p95 and p99 of a launch, with ~ if they are rough."""
     names = (f"latency_{name}_ms" for name in ("p90", "p95", "p99"))
-    return " · ".join(unusable_reasons.percentile_text(row, name, figure) for name in names)
+    return " · ".join(unusable_reasons.percentile_text(row, name, format_value) for name in names)
 
 
 def seen(name: object) -> str:
@@ -118,7 +118,7 @@ def seen(name: object) -> str:
 
 def share(value: float | None) -> str:
     """Return a ratio: 1.84×."""
-    return NO_DATA if value is None else f"{figure(value)}×"
+    return NO_DATA if value is None else f"{format_value(value)}×"
 
 
 #: A larger change is shown as a ratio: +5,845.9 % is hard to read.
@@ -137,7 +137,7 @@ def plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return figure(value)
+        return format_value(value)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
@@ -158,7 +158,7 @@ def exact(value: object) -> Markup:
 
 
 _FILTERS: tuple[Callable[..., object], ...] = (
-    *(calm, change, counted, day, device, devices, exact, moment, money, plain, seen),
+    *(calm, change, format_count, day, device, devices, exact, moment, money, plain, seen),
     *(share, size, tails, title, unit, whole),
 )
-FILTERS = {"number": figure, **{one.__name__: one for one in _FILTERS}}
+FILTERS = {"number": format_value, **{one.__name__: one for one in _FILTERS}}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from accelbench.core.nouns import NO_DATA
+from accelbench.core.formatting import NO_DATA
 from accelbench.present.document import (
     SKETCH_SIZE,
     CellSketch,

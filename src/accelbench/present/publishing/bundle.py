@@ -30,7 +30,7 @@ from starlette.routing import Route
 
 from accelbench import __version__
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.nouns import counted
+from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.engines.browser.assets import Package, fetch
@@ -462,7 +462,7 @@ class ChosenPages:
             phrase(
                 "publish.some-of",
                 addresses=len(self.addresses[kind]),
-                counts=counted(self.counts[kind], noun),
+                counts=format_count(self.counts[kind], noun),
             )
             for kind, noun in NOUNS.items()
             if self.left_out(kind)

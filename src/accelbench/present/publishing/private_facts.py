@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
-from accelbench.core.safe_text import without_homes
+from accelbench.core.safe_text import hide_homes
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
 
@@ -106,7 +106,7 @@ class PrivateFacts:
         shortened = text
         for pattern, kept in _SECRETS:
             shortened = pattern.sub(kept, shortened)
-        shortened = _PATH.sub(_last_part, without_homes(shortened))
+        shortened = _PATH.sub(_last_part, hide_homes(shortened))
         folded = shortened.lower()
         for word, (pattern, name) in self._words.items():
             if word in folded:
@@ -156,7 +156,7 @@ class PrivateFacts:
 def copied(database: Database, folder: Path, title: str, *, as_recorded: bool) -> PublishedStore:
     """A copy of a store to make a bundle of."""
     path = folder / "published.duckdb"
-    with database.asking():
+    with database.keep_open():
         for suffix in ("", ".wal"):
             source = database.path.with_name(database.path.name + suffix)
             if source.is_file():
@@ -164,7 +164,7 @@ def copied(database: Database, folder: Path, title: str, *, as_recorded: bool) -
     copy = PublishedStore(path, title=title)
     copy.ensure()
     if not as_recorded:
-        with connect(path, write=True, apart=True) as con:
+        with connect(path, write=True, separate=True) as con:
             _leave_out(con)
     return copy
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.core.axes import AXES
-from accelbench.core.devices import sharing
-from accelbench.core.figures import Statistic, unit_beside, unit_of_all
-from accelbench.core.nouns import NO_DATA, NOT_KNOWN, figure, listed
-from accelbench.core.precision import not_exact
+from accelbench.core.devices import sharing_unit
+from accelbench.core.formatting import NO_DATA, NOT_KNOWN, format_value, join_first
+from accelbench.core.precision import summarise_inexact
+from accelbench.core.result_statistics import Statistic, common_unit, differing_unit
 from accelbench.core.rows import Row, number, record, text
-from accelbench.core.unusable_reasons import launches_failed, mostly_failed, why_unusable
+from accelbench.core.unusable_reasons import failed_launches_text, is_mostly_failed, why_unusable
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.prices import Prices, sign_in
 from accelbench.judge.accuracies import (
@@ -103,7 +103,9 @@ def submission(line: Compared) -> str:
     if span := line.side.range_alike:
         low, high, kind = span
         unit = "" if kind is Statistic.RATE else " ms an item"
-        parts.append(f"fastest of {line.side.fastest_of}: {figure(low)} … {figure(high)}{unit}")
+        parts.append(
+            f"fastest of {line.side.fastest_of}: {format_value(low)} … {format_value(high)}{unit}"
+        )
     return ", ".join(parts) or NO_DATA
 
 
@@ -120,7 +122,7 @@ def times(lines: Lines) -> list[str]:
     return [
         NO_DATA
         if step is None
-        else figure(step[0])
+        else format_value(step[0])
         + (f" {step[1]}" if mixed else "")
         + _of_no_use(line)
         + mean_note(line.side.rows)
@@ -131,7 +133,10 @@ def times(lines: Lines) -> list[str]:
 def rate(line: Compared, heading: str) -> str:
     """A throughput, with its unit where the heading says another."""
     mark = _of_no_use(line) if line.side.throughput is not None else ""
-    return f"{figure(line.side.throughput)}{mark} {unit_beside(line.side.row, heading)}".rstrip()
+    return (
+        f"{format_value(line.side.throughput)}{mark}"
+        f" {differing_unit(line.side.row, heading)}".rstrip()
+    )
 
 
 def _of_no_use(line: Compared) -> str:
@@ -147,7 +152,7 @@ def speed(line: Compared, axis: ComparisonAxis) -> str:
     ratio = line.ratio
     known = ratio.low is not None and ratio.high is not None
     ends = f" ({_ends(ratio)})" if known else ""
-    cell = f"{figure(ratio.value)}×{ends}" if ratio.told else f"{ratio.direction}{ends}"
+    cell = f"{format_value(ratio.value)}×{ends}" if ratio.told else f"{ratio.direction}{ends}"
     if unlike(line):
         cell += f" {UNLIKE}"
     if axis.name == "batch" and line.efficiency is not None:
@@ -168,7 +173,7 @@ def in_short(value: str) -> str:
 
 
 def _ends(ratio: Ratio) -> str:
-    ends = ratio.ends_text(figure, " … ")
+    ends = ratio.ends_text(format_value, " … ")
     return f"interval {ends}" if ends == NOT_KNOWN else ends
 
 
@@ -227,7 +232,7 @@ def below(
         yield _ONE_LAUNCH if any(map(_ours, single)) else _ONE_FIGURE
     useless = [line.side.rows for line in every if not line.side.usable]
     for why in sorted(
-        {_MOST_FAILED if mostly_failed(rows) else why_unusable(rows) for rows in useless}
+        {_MOST_FAILED if is_mostly_failed(rows) else why_unusable(rows) for rows in useless}
     ):
         yield phrase("compare.unusable-because", unusable=UNUSABLE, why=why)
     for refused in sorted({line.refused for line in every if line.refused}):
@@ -306,7 +311,7 @@ def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
 def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
     places: dict[str, list[str]] = {}
     for line in lines:
-        if why := not_exact(line.side.rows):
+        if why := summarise_inexact(line.side.rows):
             places.setdefault(why, []).append(place(line, axis, labels))
     if places:
         listing = "; ".join(f"{', '.join(names)} ({why})" for why, names in places.items())
@@ -317,7 +322,7 @@ def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterabl
     failing = [
         f"{compared.side.row.get('model')}, {place(compared, axis)} ({failed})"
         for compared in every
-        if (failed := launches_failed(compared.side.rows))
+        if (failed := failed_launches_text(compared.side.rows))
     ]
     if failing:
         yield phrase("compare.launches-failed", some=_some(failing))
@@ -331,7 +336,7 @@ def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[s
         if compared.failed_since
     ]
     if ways:
-        shown = listed(ways, _PAIRS, "; ")
+        shown = join_first(ways, _PAIRS, "; ")
         yield phrase("compare.failed-since", shown=shown)
 
 
@@ -352,7 +357,7 @@ def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
 
 
 def _some(texts: Iterable[str]) -> str:
-    return listed(sorted(texts), _PAIRS)
+    return join_first(sorted(texts), _PAIRS)
 
 
 def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
@@ -371,7 +376,7 @@ def differences_in_short(differs: Iterable[str]) -> str:
         pairs.setdefault(name, []).append(" → ".join(map(in_short, values.split(" → "))))
     shown = []
     for name, several in list(pairs.items())[:_NAMES]:
-        shown.append(f"{name} {listed(several, _PAIRS)}")
+        shown.append(f"{name} {join_first(several, _PAIRS)}")
     if len(pairs) > _NAMES:
         shown.append(f"and {', '.join(list(pairs)[_NAMES:])}, see --json")
     return "; ".join(shown)
@@ -387,7 +392,7 @@ _AROUND: Mapping[str, tuple[str, str]] = {
     "precision": ("", ""),
     "scenario": ("", ""),
     "batch_size": ("batch ", ""),
-    **{axis.column: axis.around for axis in AXES},
+    **{axis.column: axis.label_ends for axis in AXES},
     "world_size": ("", " devices"),
     "threads": ("", " threads"),
 }
@@ -471,7 +476,7 @@ def _usual(row: Row, axis: ComparisonAxis) -> str:
         shapes(common),
         "training" if common.get("mode") == "training" else "",
         str(scenario) if scenario not in (None, SINGLE_STREAM) else "",
-        f"{world} {sharing(row)}" if world > 1 else "",
+        f"{world} {sharing_unit(row)}" if world > 1 else "",
         *(f"{name}={options[name]}" for name in sorted(options)),
         "/".join(str(common[name]) for name in ("runtime", "hardware") if common.get(name)),
         str(physical(row)) if "hardware" in axis.along else "",
@@ -536,15 +541,15 @@ def comparison(
 
 def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str) -> Table:
     rows = [row for line in lines for row in line.side.rows]
-    unit = unit_of_all(line.side.row for line in lines)
+    unit = common_unit(line.side.row for line in lines)
     every = (
         ("threads", threads(lines, axis)),
         (time_heading(lines), times(lines)),
         (_in_lines(unit), [rate(line, unit) for line in lines]),
         (accuracy_heading(rows), accuracies(lines)),
-        ("MB", [figure(line.side.memory_mb) for line in lines]),
-        ("J/item", [figure(line.side.energy_per_item) for line in lines]),
-        ("W", [figure(line.side.power_watts) for line in lines]),
+        ("MB", [format_value(line.side.memory_mb) for line in lines]),
+        ("J/item", [format_value(line.side.energy_per_item) for line in lines]),
+        ("W", [format_value(line.side.power_watts) for line in lines]),
         (f"{sign}/M", [money(line.side.cost) for line in lines]),
         (f"{sign}/step", [money(line.side.step_cost) for line in lines]),
         ("times as fast", [speed(line, axis) for line in lines]),

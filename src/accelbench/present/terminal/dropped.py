@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from accelbench.core.nouns import counted
-from accelbench.core.plugins import ENGINES, registered
+from accelbench.core.formatting import format_count
+from accelbench.core.plugins import ENGINES, find_entry_points
 from accelbench.core.vocabulary import Status
-from accelbench.evidence.launches import launches_of, newest
+from accelbench.evidence.launches import launches_of, newest_run
 from accelbench.judge.filters import by_word, has_one_of
 from accelbench.judge.questions import SHAPES, values
 from accelbench.present.texts import phrase
@@ -43,7 +43,7 @@ def not_shown(
             if any(has_one_of(row, column, names) for row in shown):
                 continue
             matches = [row for row in rows if has_one_of(row, column, names)]
-            if column == "runtime" and not matches and value not in registered(ENGINES):
+            if column == "runtime" and not matches and value not in find_entry_points(ENGINES):
                 continue  # another word for one of ours
             why = _why(column, matches)
             if why:
@@ -59,11 +59,11 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
             ways.setdefault(values(row, _WAY), []).append(row)
     sentences = []
     for several in ways.values():
-        run = newest(several)
+        run = newest_run(several)
         wrong = [row for row in run if row.get("status") != Status.OK and row["wrong_outputs"]]
         if wrong and not any(row["answered"] for row in several):
             where = " ".join(str(run[0][name]) for name in _WAY[1:5] if run[0].get(name))
-            many = f"{len(wrong)} of {counted(len(run), 'launch', 'launches')}"
+            many = f"{len(wrong)} of {format_count(len(run), 'launch', 'launches')}"
             what = f"{run[0]['model']}, {where}, batch {run[0].get('batch_size')}"
             sentences.append(phrase("compare.not-shown-outputs", what=what, many=many))
     more = phrase("compare.not-shown-more", sentences=len(sentences) - _MOST)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.calibration import (
     DeviceCalibration,
-    ProbeFigure,
     ProbeKind,
+    ProbeResult,
     TimedCollectives,
 )
-from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, digits, figure
+from accelbench.core.formatting import NO_DATA, NOT_APPLICABLE, format_digits, format_value
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.result_statistics import ends_text
 from accelbench.core.vocabulary import MIB
 from accelbench.exchange.titles import title
 from accelbench.hardware.browsers import NOT_ASKED
-from accelbench.hardware.doctor.checks import Examined, well
+from accelbench.hardware.doctor.checks import Examined, is_healthy
 from accelbench.hardware.doctor.world import ILL, Finding, Health
 from accelbench.judge.run_noise import NoiseFloor
 from accelbench.present.document import (
@@ -128,7 +128,7 @@ def rows_of(calibration: DeviceCalibration) -> list[list[str]]:
         if kind is ProbeKind.COLLECTIVE:
             continue  # they have a table of their own
         some = [entry for entry in calibration.figures if entry.spec.kind is kind]
-        groups: dict[tuple[str, str], list[ProbeFigure]] = {}
+        groups: dict[tuple[str, str], list[ProbeResult]] = {}
         for entry in some:
             apart = entry.spec.name if kind is ProbeKind.CACHE else ""
             groups.setdefault((apart, entry.spec.precision), []).append(entry)
@@ -149,24 +149,24 @@ def collective_rows(calibration: DeviceCalibration) -> list[list[str]]:
         [
             entry.spec.collective,
             entry.spec.name.split("-")[1],
-            digits(entry.step_seconds * 1e6),
-            digits(entry.algorithm_rate / 1e9),
-            digits(entry.value / 1e9),
-            _interval(entry, 1e9, digits),
+            format_digits(entry.step_seconds * 1e6),
+            format_digits(entry.algorithm_rate / 1e9),
+            format_digits(entry.value / 1e9),
+            _interval(entry, 1e9, format_digits),
         ]
         for timed in calibration.collectives
         for entry in timed.figures
     ]
 
 
-def _label(best: ProbeFigure) -> str:
+def _label(best: ProbeResult) -> str:
     kind = best.spec.kind
     if kind is ProbeKind.CACHE:
         return f"{best.spec.name.rpartition('-')[2]} cache"
     return "matmul" if kind is ProbeKind.MATRIX else str(kind)
 
 
-def _size(best: ProbeFigure) -> str:
+def _size(best: ProbeResult) -> str:
     spec = best.spec
     if spec.kind is ProbeKind.MATRIX:
         return f"{spec.size}³"
@@ -181,16 +181,18 @@ def _size(best: ProbeFigure) -> str:
     return f"{work}, {arrays} × {amount}"
 
 
-def _figures(best: ProbeFigure) -> tuple[str, str]:
+def _figures(best: ProbeResult) -> tuple[str, str]:
     scale, unit = _scale(best)
-    return f"{figure(best.value / scale)} {unit}", _interval(best, scale)
+    return f"{format_value(best.value / scale)} {unit}", _interval(best, scale)
 
 
-def _interval(entry: ProbeFigure, scale: float, spelled: Callable[[float], str] = figure) -> str:
+def _interval(
+    entry: ProbeResult, scale: float, spelled: Callable[[float], str] = format_value
+) -> str:
     return ends_text(entry.low, entry.high, lambda end: spelled(end / scale), " … ")
 
 
-def _scale(best: ProbeFigure) -> tuple[float, str]:
+def _scale(best: ProbeResult) -> tuple[float, str]:
     if best.spec.kind is ProbeKind.LAUNCH:
         return 1e-6, "µs"
     units = _OPERATIONS if best.spec.unit == "FLOP/s" else _BYTES
@@ -213,10 +215,10 @@ def peaks_line(calibration: DeviceCalibration) -> str:
 def collectives_line(timed: TimedCollectives) -> str:
     """Collectives in a line: 2 ranks: all_reduce 1.2 GB/s, 60 µs; … (2026-03-04, torch 2.13.0)."""
     parts = []
-    for name, figures in timed.by_name().items():
+    for name, figures in timed.group_by_name().items():
         best = max(figures, key=lambda entry: entry.value)
         least = min(entry.step_seconds for entry in figures)
-        parts.append(f"{name} {_figures(best)[0]}, {figure(least * 1e6)} µs")
+        parts.append(f"{name} {_figures(best)[0]}, {format_value(least * 1e6)} µs")
     beside = ", beside other work" if timed.warnings else ""
     return f"{timed.ranks} ranks: {'; '.join(parts)} ({timed.day}, {timed.engine}{beside})"
 
@@ -512,7 +514,7 @@ def doctor_document(findings: Examined) -> Document:
         if (pairs := [(o.name, o.remedy) for o in ones if o.health in healths and o.remedy])
     ]
     counts = ", ".join(f"{sum(o.health is health for o in ones)} {health}" for health in Health)
-    is_well = well(findings)
+    is_well = is_healthy(findings)
     verdict = phrase("hardware.nothing-installed-broken") if is_well else "Something needs mending"
     tone = Tone.GOOD if is_well else Tone.BAD
     return Document("", [*groups, *remedies], verdict=f"{verdict}: {counts}", tone=tone)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from accelbench.core.figures import changes_text, ends_document
-from accelbench.core.nouns import counted, figure
+from accelbench.core.formatting import format_count, format_value
+from accelbench.core.result_statistics import changes_text, ends_document
 from accelbench.exchange.titles import title
 from accelbench.judge.history import Gap, HistoryPoint, Series, same_jobs
 from accelbench.judge.versions import in_short
@@ -17,7 +17,7 @@ from accelbench.present.terminal.console import console
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
-    from accelbench.measure.changes import Course
+    from accelbench.measure.changes import SeriesChanges
 
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -56,7 +56,7 @@ def history_document(
         for series in shown
     ]
     counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
-    many = counted(sum(answers.values()), "series", "series")
+    many = format_count(sum(answers.values()), "series", "series")
     more = [f"{left} not shown, by --all."] if left else []
     closing = Notes([f"Of {many}: {counts}.", *more, *notes])
     return Document(f"On {machine}", [*sections, closing], data=data)
@@ -74,13 +74,15 @@ def _course_of(series: Series, widest: int) -> str:
 
 def _level(series: Series) -> str:
     level, unit = series.newest_level, series.metric.header
-    interval = level.spread.text(level.value, figure, noun=("run", "runs")) if level.spread else ""
+    interval = (
+        level.spread.text(level.value, format_value, noun=("run", "runs")) if level.spread else ""
+    )
     apart = f" {interval}" if interval.startswith("±") else f" ({interval})" if interval else ""
     since = series.points[level.since].moment[:10]
-    runs = counted(level.runs, "run")
+    runs = format_count(level.runs, "run")
     return phrase(
         "history.level-since",
-        value=figure(level.value),
+        value=format_value(level.value),
         unit=unit,
         apart=apart,
         runs=runs,
@@ -104,9 +106,9 @@ def _heading(series: Series) -> str:
     where = f", {series.row['device_name']}" if series.row.get("device_name") else ""
     emulated = ", emulated" if series.row.get("emulated") else ""
     return (
-        f"{title(series.row)}{where}{emulated}: {series.metric.title} {figure(values[-1])}"
-        f" {series.metric.header}, {counted(len(series.points), 'run')},"
-        f" {figure(min(values))} … {figure(max(values))}{since}"
+        f"{title(series.row)}{where}{emulated}: {series.metric.title} {format_value(values[-1])}"
+        f" {series.metric.header}, {format_count(len(series.points), 'run')},"
+        f" {format_value(min(values))} … {format_value(max(values))}{since}"
     )
 
 
@@ -124,7 +126,7 @@ def _lines(series: Series) -> Iterable[str]:
             since=_place(since),
         )
     if again := series.carried_forward:
-        results = counted(again, "later result")
+        results = format_count(again, "later result")
         yield phrase("history.carried-forward-earlier", results=results)
     if text := left_out_text(series):
         yield text
@@ -143,7 +145,7 @@ def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
         yield phrase("history.same-jobs", names=", ".join(names))
 
 
-def _happened(series: Series, course: Course) -> Iterable[str]:
+def _happened(series: Series, course: SeriesChanges) -> Iterable[str]:
     for step in course.steps:
         worse = (step.share > 0) == series.metric.lower_is_better
         word = "worse" if worse else series.doubt_of(step.at) or "better"
@@ -181,7 +183,7 @@ def _happened(series: Series, course: Course) -> Iterable[str]:
 
 
 def _share(share: float) -> str:
-    return f"{share:+.1%}" if share < _MUCH else f"{figure(1.0 + share)}×"
+    return f"{share:+.1%}" if share < _MUCH else f"{format_value(1.0 + share)}×"
 
 
 def _place(point: HistoryPoint) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from accelbench.core.devices import devices_beside
-from accelbench.core.figures import unit_of, unit_of_all
-from accelbench.core.nouns import NO_DATA, batch_text, counted, figure, listed
+from accelbench.core.devices import device_count_text
+from accelbench.core.formatting import NO_DATA, format_batch, format_count, format_value, join_first
+from accelbench.core.result_statistics import common_unit, throughput_unit
 from accelbench.core.rows import number
-from accelbench.core.unusable_reasons import FAILED, LAUNCHED, launches_failed
+from accelbench.core.unusable_reasons import FAILED, LAUNCHED, failed_launches_text
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.pivot import Pivot, PivotLine
 from accelbench.judge.versions import engine_version, versions_apart
@@ -100,7 +100,7 @@ def _table(pivot: Pivot) -> Table:
     rates = bool(_rates(pivot.lines))
     apart = _apart(pivot.lines)
     versions = versions_apart(line.row for line in pivot.lines)
-    labels = [*map(batch_text, pivot.batches), "error"]
+    labels = [*map(format_batch, pivot.batches), "error"]
     rows = [
         (
             _engine(line, apart, versions),
@@ -122,7 +122,7 @@ def _heading(pivot: Pivot) -> str:
         str(row.get("device_name") or row.get("hardware")),
         shapes(row),
         "training" if row.get("mode") == "training" else "",
-        devices_beside(row, str(row.get("device_name") or "")),
+        device_count_text(row, str(row.get("device_name") or "")),
         str(row["scenario"]) if row.get("scenario") not in (None, SINGLE_STREAM) else "",
         unit,
     ]
@@ -133,15 +133,15 @@ def _rates(lines: Iterable[PivotLine]) -> str:
     sides = [side for line in lines for side in line.cells.values()]
     if any(side.throughput is None for side in sides):
         return ""
-    is_one = len({unit_of(side.row) for side in sides}) == 1
-    return unit_of_all(side.row for side in sides) if is_one else ""
+    is_one = len({throughput_unit(side.row) for side in sides}) == 1
+    return common_unit(side.row for side in sides) if is_one else ""
 
 
 def _cell(line: PivotLine, batch: int, rates: bool) -> str:
     side = line.cells.get(batch)
     if side is None:
         return NO_DATA
-    value = figure(side.throughput if rates else line.item_ms[batch])
+    value = format_value(side.throughput if rates else line.item_ms[batch])
     mark = _USELESS if not side.usable else _BEST if batch in line.best else ""
     mark = mark or (_NEAR if batch in line.near else "")
     return f"{value}{mark}{_OTHERWISE if batch in line.differs else ''}"
@@ -161,7 +161,7 @@ def _engine(line: PivotLine, apart: Sequence[str], versions: bool) -> str:
     if "compiled" in apart and row.get("compiled"):
         words.append("compiled")
     if "threads" in apart and (threads := number(row, "threads")):
-        words.append(counted(int(threads), "thread"))
+        words.append(format_count(int(threads), "thread"))
     options: Any = row.get("options") or {}
     if "options" in apart and isinstance(options, Mapping):
         words += [f"{name}={value}" for name, value in options.items() if name != "compile"]
@@ -181,11 +181,11 @@ def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
         f"{line.row.get('runtime')} {line.row.get('precision')} at batch {batch} ({failed})"
         for line in lines
         for batch, side in sorted(line.cells.items())
-        if (failed := launches_failed(side.rows))
+        if (failed := failed_launches_text(side.rows))
     ]
     if failures:
         yield phrase(
-            "compare.launches-of-lines-failed", failures=listed(failures, _MOST_TOLD, "; ")
+            "compare.launches-of-lines-failed", failures=join_first(failures, _MOST_TOLD, "; ")
         )
 
 
@@ -203,5 +203,5 @@ def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
     if otherwise := dict.fromkeys(
         text for line in lines for texts in line.differs.values() for text in texts
     ):
-        listing = listed(list(otherwise), _MOST_TOLD)
+        listing = join_first(list(otherwise), _MOST_TOLD)
         yield phrase("compare.line-differs", otherwise=_OTHERWISE, listing=listing)

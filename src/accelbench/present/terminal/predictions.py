@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.axes import AXES
 from accelbench.core.devices import short_of
-from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA, figure
+from accelbench.core.formatting import NO_DATA, format_value
+from accelbench.core.result_statistics import ends_text
 from accelbench.core.safe_text import visible
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
 from accelbench.present.terminal.documents import show
@@ -50,14 +50,14 @@ def show_answer(answer: PredictionAnswer) -> None:
         cells = [visible(entry["model"])] if several else []
         cells += [_place(entry, alike, short=narrow), f"{entry['batch_size']:,}"]
         cells += [
-            figure(entry["latency_ms"]),
-            ends_text(entry["latency_low_ms"], entry["latency_high_ms"], figure, " … "),
+            format_value(entry["latency_ms"]),
+            ends_text(entry["latency_low_ms"], entry["latency_high_ms"], format_value, " … "),
             _rate(entry, unit),
         ]
-        cells += [figure(entry["ttft_ms"]), figure(entry["tpot_ms"])] if parts else []
-        cells.append(figure(entry["memory_mb"]))
+        cells += [format_value(entry["ttft_ms"]), format_value(entry["tpot_ms"])] if parts else []
+        cells.append(format_value(entry["memory_mb"]))
         if measured:
-            cells.append(figure(entry["measured_latency_ms"]))
+            cells.append(format_value(entry["measured_latency_ms"]))
         rows.append([*cells, entry["basis"]])
     first = len(words)
     numbers = range(first, first + len(heads))
@@ -80,7 +80,7 @@ def show_answer(answer: PredictionAnswer) -> None:
 
 
 def _rate(entry: PredictedFigures, unit: str) -> str:
-    rate = figure(entry["throughput"])
+    rate = format_value(entry["throughput"])
     return rate if unit else f"{rate} {entry['throughput_unit'].removesuffix('/s')}"
 
 
@@ -177,21 +177,21 @@ def show_servers(answers: Sequence[ServingPrediction]) -> None:
         entry = answer.to_dict()
         server = f"{entry['model']} {entry['framework']}/{entry['system']} {entry['precision']}"
         rows.append([
-            visible(f"{server} tp{entry['tensor_parallel']}"), figure(entry["concurrency"]),
-            figure(entry["ttft_ms"]),
-            ends_text(entry["ttft_low_ms"], entry["ttft_high_ms"], figure, " … "),
-            figure(entry["tpot_ms"]),
-            ends_text(entry["tpot_low_ms"], entry["tpot_high_ms"], figure, " … "),
-            figure(entry["output_tokens_s"]), figure(entry["output_tokens_s_per_gpu"]),
+            visible(f"{server} tp{entry['tensor_parallel']}"), format_value(entry["concurrency"]),
+            format_value(entry["ttft_ms"]),
+            ends_text(entry["ttft_low_ms"], entry["ttft_high_ms"], format_value, " … "),
+            format_value(entry["tpot_ms"]),
+            ends_text(entry["tpot_low_ms"], entry["tpot_high_ms"], format_value, " … "),
+            format_value(entry["output_tokens_s"]), format_value(entry["output_tokens_s_per_gpu"]),
             "yes" if entry["fits"] else "no",
         ])  # fmt: skip
     notes = list(dict.fromkeys(note for answer in answers for note in answer.expected.notes))
     last = answers[-1].to_dict()
     memory = phrase(
         "predict.server-memory",
-        weights=figure(last["weights_gib"]),
-        tokens=figure(last["cache_tokens"]),
-        users=figure(last["largest_concurrency"]),
+        weights=format_value(last["weights_gib"]),
+        tokens=format_value(last["cache_tokens"]),
+        users=format_value(last["largest_concurrency"]),
     )
     basis = phrase("predict.server-basis", count=last["learned_from"])
     table = Table(columns(heads), [[TonedText(str(cell)) for cell in row] for row in rows])

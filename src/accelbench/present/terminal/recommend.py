@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 from accelbench.core.axes import size_labels
-from accelbench.core.figures import Statistic, interval_text, name_of
-from accelbench.core.nouns import counted, figure
-from accelbench.core.unusable_reasons import launches_failed
+from accelbench.core.formatting import format_count, format_value
+from accelbench.core.result_statistics import Statistic, interval_text, statistic_name
+from accelbench.core.unusable_reasons import failed_launches_text
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.predict.cases import poor_notes
@@ -79,11 +79,13 @@ def _predicted_tables(scores: Mapping[str, Answer]) -> Iterator[Table]:
         (
             where(name, entry),
             f"{entry['runtime']} {entry['precision']}",
-            f"{MARK}{figure(entry['latency'])}",
-            interval_text(entry["latency_low"], entry["latency"], entry["latency_high"], figure),
-            f"{MARK}{figure(entry['throughput'])}",
+            f"{MARK}{format_value(entry['latency'])}",
+            interval_text(
+                entry["latency_low"], entry["latency"], entry["latency_high"], format_value
+            ),
+            f"{MARK}{format_value(entry['throughput'])}",
             str(entry["throughput_unit"]) if several else "",
-            f"{MARK}{figure(entry['memory_mb'])}",
+            f"{MARK}{format_value(entry['memory_mb'])}",
             _SHORT.get(entry["basis"], entry["basis"]),
         )
         for name, entry in predicted.items()
@@ -224,7 +226,7 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
             error(candidate),
             cost(candidate),
             basis(candidate),
-            figure(candidate["score"]),
+            format_value(candidate["score"]),
         )
         for (name, candidate), of_it in zip(scores.items(), cells, strict=True)
     ]
@@ -322,7 +324,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
 
 def _whose(answer: Answer) -> Iterator[str]:
     for name, candidate in answer["all_scores"].items():
-        if failed := launches_failed([candidate.get("predictions") or {}]):
+        if failed := failed_launches_text([candidate.get("predictions") or {}]):
             yield phrase("recommend.launches-failed", name=name, failed=failed)
     if answer["machines"]:
         yield of_machines(answer["machines"], BY_FASTEST)
@@ -449,7 +451,7 @@ def _sentence(result: Measured) -> str:
     time = (
         ""
         if result["latency"] is None
-        else f", {name_of(Statistic(result['figure']))} {rounded(result['latency'])} ms"
+        else f", {statistic_name(Statistic(result['figure']))} {rounded(result['latency'])} ms"
     )
     outcome = result["outcome"]
     verdict = (
@@ -542,7 +544,7 @@ def _searched(search: Mapping[str, Any]) -> str:
     below = phrase("recommend.smaller-missed", smaller=smaller) if smaller else ""
     open_end = "" if settled else f"; {search['ended']}"
     odd = "".join(f"; batch {b['batch_size']}: {_odd(b)}" for b in batches if b.get("why"))
-    measured = counted(len(batches), "batch", "batches")
+    measured = format_count(len(batches), "batch", "batches")
     return f"{way}: {fits}{beyond}{below} ({measured} measured{open_end}){odd}"
 
 
@@ -598,19 +600,21 @@ def _figure(option: Option, name: str) -> str:
     if value is None:
         return ""
     timed = name in ("latency_ms", "throughput", "cost_per_million")
-    return f"{'≈' if timed and option['basis'] != 'measured' else ''}{figure(value)}"
+    return f"{'≈' if timed and option['basis'] != 'measured' else ''}{format_value(value)}"
 
 
 def _time(option: Option, head: str) -> str:
     time = _figure(option, "latency_ms")
-    return f"{time} {name_of(Statistic(option['figure']))}" if head == MIXED and time else time
+    return (
+        f"{time} {statistic_name(Statistic(option['figure']))}" if head == MIXED and time else time
+    )
 
 
 def _memory(option: Option) -> str:
     value = option["memory_mb"]
     if value is None:
         return ""
-    return f"{'' if option['memory_basis'] == 'measured' else '≈'}{figure(value)}"
+    return f"{'' if option['memory_basis'] == 'measured' else '≈'}{format_value(value)}"
 
 
 def _by(rows: Sequence[Option]) -> list[str]:

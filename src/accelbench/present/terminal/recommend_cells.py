@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from accelbench.core.case import runtimes_own
-from accelbench.core.devices import mark_of, short_of
-from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
-from accelbench.core.nouns import figure
+from accelbench.core.case import engine_options
+from accelbench.core.devices import fingerprint_label, short_of
+from accelbench.core.formatting import format_value
+from accelbench.core.result_statistics import Statistic, interval_text, read_spread, statistic_name
 from accelbench.core.vocabulary import Provenance
 from accelbench.judge.costs import money
 from accelbench.present.document import TonedText
@@ -33,7 +33,7 @@ def time_head(several: Iterable[Answer]) -> str:
 def statistic_said(candidate: Answer) -> str:
     """Which figure of its steps a time is; "" where there is none."""
     statistic = (_figures(candidate) or candidate).get("figure")
-    return name_of(Statistic(statistic)) if statistic else ""
+    return statistic_name(Statistic(statistic)) if statistic else ""
 
 
 def a_million(sign: str) -> str:
@@ -70,11 +70,11 @@ def way(candidate: Answer, apart: Container[str] | None = None) -> str:
         candidate.get("precision"),
     )
     options = candidate.get("options") or {}
-    more = [f"{name}={value}" for name, value in sorted(runtimes_own(options).items())]
+    more = [f"{name}={value}" for name, value in sorted(engine_options(options).items())]
     words = [*parts, *(more if "options" in known else ())]
     words += [threads_said(candidate)] if "threads" in known else []
     if "device_fingerprint" in known and candidate.get("device_fingerprint"):
-        words.append(f"({mark_of(candidate)})")
+        words.append(f"({fingerprint_label(candidate)})")
     if "machine" in known and candidate.get("machine"):
         words.append(f"on {str(candidate['machine']).partition(' (')[0]}")
     return " ".join(str(part) for part in words if part)
@@ -90,7 +90,7 @@ def figures(candidate: Answer, several: bool = False) -> tuple[str, str, str]:
     known = _figures(candidate)
     about = "" if _is_of_a_measurement(candidate) else "≈"
     time, rate = (
-        f"{about}{figure(known[name])}" if known.get(name) is not None else ""
+        f"{about}{format_value(known[name])}" if known.get(name) is not None else ""
         for name in ("latency", "throughput")
     )
     return (
@@ -109,10 +109,10 @@ def within(candidate: Answer) -> str:
     if known.get("latency") is None:
         return ""
     if _is_of_a_measurement(candidate):
-        spread = spread_in(known.get("latency_interval"))
-        return spread.text(known["latency"], figure) if spread else ""
+        spread = read_spread(known.get("latency_interval"))
+        return spread.text(known["latency"], format_value) if spread else ""
     low, high = known.get("latency_low"), known.get("latency_high")
-    return interval_text(low, known["latency"], high, figure)
+    return interval_text(low, known["latency"], high, format_value)
 
 
 def why_unclear(first: Answer) -> str:
@@ -153,7 +153,7 @@ def figure_columns(several: Sequence[Answer]) -> tuple[tuple[str, ...], list[tup
 def memory(candidate: Answer) -> str:
     """Megabytes at the peak, as measured."""
     known = _figures(candidate).get("memory_peak_mb")
-    return "" if known is None else figure(known)
+    return "" if known is None else format_value(known)
 
 
 def error(candidate: Answer) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import step_ms
-from accelbench.core.device_facts import MOST_OF_PEAK, describe_rate
+from accelbench.core.device_facts import MAX_SHARE_OF_PEAK, describe_rate
 from accelbench.core.devices import short_of
-from accelbench.core.figures import unit_beside, unit_of_all
-from accelbench.core.nouns import batch_text, counted, figure, listed
+from accelbench.core.formatting import format_batch, format_count, format_value, join_first
+from accelbench.core.result_statistics import common_unit, differing_unit
 from accelbench.core.rows import ResultRow
 from accelbench.core.vocabulary import Status
 from accelbench.evidence.launches import COMPARABLE_SQL
@@ -63,7 +63,7 @@ def machines_of(
 
 def named(machines: Sequence[str]) -> str:
     """Return the first of many machines."""
-    return listed(machines, _MOST, "; ") or "none"
+    return join_first(machines, _MOST, "; ") or "none"
 
 
 def told(summary: ImportSummary) -> Iterator[str]:
@@ -98,7 +98,7 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("by provenance", _counted(summary["results_by_provenance"])),
         ("unusable results", _counted(summary["unusable_by_reason"])),
         ("runs by status", _counted(summary["runs_by_status"])),
-        ("models", listed(summary["models"], _MOST_NAMES) or "none"),
+        ("models", join_first(summary["models"], _MOST_NAMES) or "none"),
         ("hardware", ", ".join(summary["hardware"]) or "none"),
         ("machines", named(summary["machines"])),
     ]
@@ -121,12 +121,12 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     if results:
-        count = counted(len(results), "imported result")
-        yield phrase("store.implausible", count=count, most_of_peak=MOST_OF_PEAK)
+        count = format_count(len(results), "imported result")
+        yield phrase("store.implausible", count=count, most_of_peak=MAX_SHARE_OF_PEAK)
     for one in results[:_MOST_REFUSED]:
         where = " ".join(str(one[name]) for name in ("runtime", "precision") if one[name])
         place = f"{where} on {one['device_name']}"
-        batch = batch_text(one["batch_size"])
+        batch = format_batch(one["batch_size"])
         yield f"{one['model']}, {batch}, {place}: {describe_rate(one['implausible_rate'])}"
     if more := len(results[_MOST_REFUSED:]):
         yield f"and {more} more; --json has all"
@@ -138,7 +138,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 def fastest_by_task(rows: Sequence[ResultRow]) -> Table:
     """Return a row a model, those of a task together, the fastest first."""
-    unit = unit_of_all(rows)
+    unit = common_unit(rows)
     told = (row.get("task") or row.get("family") or "task unknown" for row in rows)
     tasks = [str(task).replace("_", " ") for task in told]
     changes = [task != before for before, task in pairwise(["", *tasks])]
@@ -149,9 +149,9 @@ def fastest_by_task(rows: Sequence[ResultRow]) -> Table:
             f"{short_of(str(row['runtime']))}/{where(row)} {row['precision']}",
             str(row["batch_size"]),
             shapes(row),
-            figure(step_ms(row)),
+            format_value(step_ms(row)),
             spread(row),
-            f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
+            f"{format_value(row.get('throughput'))} {differing_unit(row, unit)}".rstrip(),
         )
         for row, task, is_first in zip(rows, tasks, changes, strict=True)
     ]
@@ -167,13 +167,13 @@ def unsteady_lines(found: StoreOverview) -> Iterator[str]:
     yield phrase(
         "run.unsteady",
         unsteady_count=found.unsteady_count,
-        series_count=counted(found.series_count, "figure"),
+        series_count=format_count(found.series_count, "figure"),
     )
     for row in found.unsteady:
         quality = str(row.get("quality")).replace("_", " ")
         interval = spread(row, " ms")
         yield (
-            f"  {case_name(row)} batch {row['batch_size']}: {figure(step_ms(row))} ms"
+            f"  {case_name(row)} batch {row['batch_size']}: {format_value(step_ms(row))} ms"
             f"{f' {interval}' if interval else ''}, {quality}"
         )
     if (more := found.unsteady_count - len(found.unsteady)) > 0:

@@ -8,18 +8,24 @@ from typing import IO, Any
 
 from accelbench.core.columns import step_ms
 from accelbench.core.devices import short_of
-from accelbench.core.figures import (
+from accelbench.core.formatting import (
+    NO_DATA,
+    describe_references,
+    format_count,
+    format_value,
+    join_first,
+)
+from accelbench.core.result_statistics import (
     FEWEST_LAUNCHES,
     Statistic,
-    statistic_of,
-    unit_beside,
-    unit_of_all,
+    best_statistic,
+    common_unit,
+    differing_unit,
 )
-from accelbench.core.nouns import NO_DATA, counted, figure, listed, reference_words
-from accelbench.core.unusable_reasons import QUALITY_SAID, simulation_of
+from accelbench.core.unusable_reasons import QUALITY_TEXTS, simulation_of
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import measured_together
+from accelbench.evidence.measurements import merge_groups
 from accelbench.judge.accuracies import (
     accuracy_against,
     accuracy_among,
@@ -68,7 +74,7 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             if count
         )
         lines.append(
-            f"Verified against {reference_words(done)}: {held} of {len(words)}"
+            f"Verified against {describe_references(done)}: {held} of {len(words)}"
             + (f" ({rest})" if rest else "")
         )
         lines += _unverified(done)
@@ -105,12 +111,14 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """Every result in a line; nothing of a run that was interrupted before its first."""
     if not rows:
         return
-    unit, statistic = unit_of_all(rows), _statistic(rows)
+    unit, statistic = common_unit(rows), _statistic(rows)
     timed = [row["status"] == "ok" and step_ms(row) is not None for row in rows]
     known = [accuracy_of(row) for row in rows]
     # Free sizes are of several words and may be broken between them.
     whole_sizes = not any(row.get("dimensions") for row in rows)
-    rates = [f"{figure(r.get('throughput'))} {unit_beside(r, unit)}".rstrip() for r in rows]
+    rates = [
+        f"{format_value(r.get('throughput'))} {differing_unit(r, unit)}".rstrip() for r in rows
+    ]
     columns: list[tuple[TableColumn, Sequence[str]]] = [
         (TableColumn("model"), [str(row["model"]) for row in rows]),
         (TableColumn("where"), [_place(row) for row in rows]),
@@ -119,12 +127,12 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         (_number(f"{statistic} ms"), _if(timed, [_step(row, statistic) for row in rows])),
         (TableColumn(""), _if(timed, [spread(row) for row in rows], "")),
         (_number(unit), _if(timed, rates)),
-        (_number("MB"), _if(timed, [figure(row.get("memory_peak_mb")) for row in rows])),
+        (_number("MB"), _if(timed, [format_value(row.get("memory_peak_mb")) for row in rows])),
     ]
     if any(row.get("energy_per_item_joules") for row in rows):
         columns += [
-            (_number("J/item"), [figure(row.get("energy_per_item_joules")) for row in rows]),
-            (_number("W"), [figure(row.get("power_watts")) for row in rows]),
+            (_number("J/item"), [format_value(row.get("energy_per_item_joules")) for row in rows]),
+            (_number("W"), [format_value(row.get("power_watts")) for row in rows]),
         ]
     if any(accuracy is not None for accuracy in known):
         shown = [accuracy.shown if accuracy else NO_DATA for accuracy in known]
@@ -136,7 +144,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         columns.append((TableColumn("arm"), [str(row.get("arm") or "") for row in rows]))
     table = Table.of_columns(columns, is_compact=True)
     fixed = any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows)
-    notes = [f"{Quality.FIXED}: {QUALITY_SAID[Quality.FIXED]}."] if fixed else []
+    notes = [f"{Quality.FIXED}: {QUALITY_TEXTS[Quality.FIXED]}."] if fixed else []
     show(Document("", [table, Notes(notes)] if notes else [table]), stream)
 
 
@@ -162,7 +170,7 @@ def _statistic(rows: Sequence[Mapping[str, Any]]) -> Statistic:
 
 
 def _step(row: Mapping[str, Any], statistic: Statistic) -> str:
-    shown = figure(step_ms(row))
+    shown = format_value(step_ms(row))
     if note := mean_note([row]):
         return f"{shown}{note}"
     median = row.get("latency_p50_ms") is not None
@@ -243,7 +251,7 @@ def heading(row: Mapping[str, Any]) -> list[str]:
                 "run.profile-mean",
                 profiler=row["profiler"],
                 steps=steps,
-                wall_ms=figure(row["wall_ms"]),
+                wall_ms=format_value(row["wall_ms"]),
                 explained=row["explained"],
             )
         ),
@@ -255,7 +263,7 @@ def _unlike(walls: Sequence[float]) -> list[str]:
     low, high = min(walls), max(walls)
     if high <= _ALIKE * low:
         return []
-    return [(phrase("run.profile-uneven", low=figure(low), high=figure(high)))]
+    return [(phrase("run.profile-uneven", low=format_value(low), high=format_value(high)))]
 
 
 def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
@@ -268,13 +276,13 @@ def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
     if rest := profile["kinds"][TOP:]:
         took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
         others = "1 other" if len(rest) == 1 else f"{len(rest)} others"
-        rows.append((others, "", figure(took), f"{share:.1%}", ""))
+        rows.append((others, "", format_value(took), f"{share:.1%}", ""))
     show(Document("", [Table(columns, rows, is_compact=True)]), stream)
 
 
 def _cells(kind: Mapping[str, Any]) -> tuple[str, ...]:
     calls = f"{kind['calls']:g}"
-    took, share = figure(kind["total_ms"]), f"{kind['share']:.1%}"
+    took, share = format_value(kind["total_ms"]), f"{kind['share']:.1%}"
     return (kind["kind"], calls, took, share, kind["where"])
 
 
@@ -293,7 +301,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     first, second = pair
     groups: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
     for row in launches_of(measured_of(rows)):
-        counts = row["answered"] and not row.get("emulated") and statistic_of(row) is not None
+        counts = row["answered"] and not row.get("emulated") and best_statistic(row) is not None
         if row["runtime"] in pair and counts:
             key = (
                 row["model"],
@@ -306,7 +314,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     for (model, hardware, precision, mode, size), launched in groups.items():
         if first not in launched or second not in launched:
             continue
-        both = measured_together([launched[runtime] for runtime in pair])
+        both = merge_groups([launched[runtime] for runtime in pair])
         ours, theirs = (one.usable_rows for one in both)
         if not ours or not theirs:
             continue
@@ -320,7 +328,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
 def _said(known: Ratio, first: str, second: str) -> str:
     least = min(known.launches)
     few = "" if least >= FEWEST_LAUNCHES else f", {FEWEST_LAUNCHES} decide"
-    launches = f"{counted(least, 'launch', 'launches')} a side{few}"
+    launches = f"{format_count(least, 'launch', 'launches')} a side{few}"
     if not known.told:
         why = f"{CANNOT_TELL}; {launches}"
         if known.direction is Faster.UNSURE:
@@ -377,7 +385,7 @@ def _concerned(warning: Warned, rows: Sequence[Row]) -> str:
         name = f"{case_name(row)} {shapes(row)}".strip()
         batches.setdefault(name, {})[f"{row['batch_size']}{launch}"] = None
     named = [f"{name}: batch {', '.join(these)}" for name, these in batches.items()]
-    return listed(named, _MOST_NAMED, "; ")
+    return join_first(named, _MOST_NAMED, "; ")
 
 
 def _case(row: Row) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from accelbench.core.nouns import NO_DATA
+from accelbench.core.formatting import NO_DATA
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.present.document import Document, DocumentSection, Facts, Table, columns
 from accelbench.store.body_to_row import spell_time

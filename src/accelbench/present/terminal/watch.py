@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
-from accelbench.core.figures import interval_text
-from accelbench.core.nouns import counted, figure
+from accelbench.core.formatting import format_count, format_value
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.result_statistics import interval_text
 from accelbench.core.safe_text import visible
 from accelbench.core.unusable_reasons import simulation_of
 from accelbench.fleet.fleet_nodes import FleetNode, differences, shared_machines
@@ -113,9 +113,9 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
         return [f"{head}: {verified(row)}"]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
-        f"{word} {figure(step_ms(row))} ms {words.spread(row, ' ms')}".strip(),
-        f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
-        f"{figure(row.get('memory_peak_mb'))} MB",
+        f"{word} {format_value(step_ms(row))} ms {words.spread(row, ' ms')}".strip(),
+        f"{format_value(row.get('throughput'))} {row.get('throughput_unit')}",
+        f"{format_value(row.get('memory_peak_mb'))} MB",
         f"{row.get('quality')}",
     ]
     lines = [f"{head}: " + " · ".join(figures)]
@@ -126,8 +126,8 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
 
 def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:
     return [
-        f"{figure(step_ms(row))} ms",
-        f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
+        f"{format_value(step_ms(row))} ms",
+        f"{format_value(row.get('throughput'))} {row.get('throughput_unit')}",
         f"bound by {simulation['binds']}",
         phrase("run.simulated", device=simulation["device"]),
     ]
@@ -229,9 +229,9 @@ class LiveWatch(PlainWatch):
     def progress(self, progress: Progress) -> None:
         state = progress.phase
         if progress.median_ns is not None:
-            state = f"{progress.samples} samples · {figure(progress.median_ns / 1e6)} ms"
+            state = f"{progress.samples} samples · {format_value(progress.median_ns / 1e6)} ms"
             ends = (progress.low_ns, progress.median_ns, progress.high_ns)
-            interval = interval_text(*ends, lambda ns: figure(ns / 1e6), " ms")
+            interval = interval_text(*ends, lambda ns: format_value(ns / 1e6), " ms")
             state += f" {interval}" if interval else ""
         self._draw(state)
 
@@ -353,7 +353,9 @@ class FleetWatch:
     def begin(self, fleet: str, total: int, nodes: int) -> None:
         """A run begins, of so many results."""
         self._total = total
-        whole = phrase("run.fleet-started", fleet=fleet, count=total, nodes=counted(nodes, "node"))
+        whole = phrase(
+            "run.fleet-started", fleet=fleet, count=total, nodes=format_count(nodes, "node")
+        )
         self._say(whole)
 
     def note(self, text: str) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.core.axes import Part, axes_of
-from accelbench.core.case import runtimes_own
+from accelbench.core.case import engine_options
 from accelbench.core.columns import step_ms
-from accelbench.core.devices import sharing
-from accelbench.core.figures import Statistic, interval_text
-from accelbench.core.nouns import figure, listed
+from accelbench.core.devices import sharing_unit
+from accelbench.core.formatting import format_value, join_first
+from accelbench.core.result_statistics import Statistic, interval_text
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import visible
 from accelbench.core.unusable_reasons import THIS_ARM, simulation_of
@@ -25,7 +25,7 @@ _SIZES = axes_of(Part.INPUT, Part.PASSES)
 def mean_note(rows: Sequence[Row]) -> str:
     """Return the mean to show next to a median that contradicts it, in brackets; "" otherwise."""
     mean = mean_beside(rows)
-    return f" ({Statistic.MEAN} {figure(mean)})" if mean else ""
+    return f" ({Statistic.MEAN} {format_value(mean)})" if mean else ""
 
 
 def parameters_in_short(parameters: int) -> str:
@@ -37,7 +37,7 @@ def parameters_in_short(parameters: int) -> str:
 def other_machines(names: Sequence[str]) -> Iterable[str]:
     """Yield the sentence that names the machines that were not asked about, if there are any."""
     if names:
-        yield f"Other machines, by --machine: {listed(names, _MACHINES, '; ')}."
+        yield f"Other machines, by --machine: {join_first(names, _MACHINES, '; ')}."
 
 
 def duration(seconds: float) -> str:
@@ -57,7 +57,7 @@ def duration(seconds: float) -> str:
 def spread(row: Mapping[str, Any], unit: str = "") -> str:
     """The within-run interval around what a step took."""
     low, high = row.get("latency_ci_low_ms"), row.get("latency_ci_high_ms")
-    return interval_text(low, step_ms(row), high, figure, unit)
+    return interval_text(low, step_ms(row), high, format_value, unit)
 
 
 def shapes(row: Mapping[str, Any]) -> str:
@@ -102,9 +102,9 @@ def marks_without_arm(row: Mapping[str, Any]) -> str:
     words += [" emulated"] if row.get("emulated") else []  # its times are no device's
     words += [" train"] if row.get("mode") == "training" else []
     together = int(row.get("world_size") or 1)
-    words += [f" {together} {sharing(row)}"] if together > 1 else []
+    words += [f" {together} {sharing_unit(row)}"] if together > 1 else []
     words += [" compiled"] if options.get("compile") else []
-    words += [f" {name}={value}" for name, value in sorted(runtimes_own(options).items())]
+    words += [f" {name}={value}" for name, value in sorted(engine_options(options).items())]
     return "".join(words)
 
 
@@ -120,9 +120,9 @@ def parts(row: Mapping[str, Any]) -> list[str]:
         names = ("forward", "loss", "backward", "optimizer")
         return _times(row, names) + _together(row)
     if row.get("new_tokens"):
-        times = [f"first token {figure(row.get('ttft_ms'))} ms"]
+        times = [f"first token {format_value(row.get('ttft_ms'))} ms"]
         if row.get("tpot_ms") is not None:
-            times.append(f"each further {figure(row['tpot_ms'])} ms")
+            times.append(f"each further {format_value(row['tpot_ms'])} ms")
         names = ("embed", "retrieve", "generate")
         return times + _times(row, names)
     return _times(row, names)
@@ -133,9 +133,9 @@ def _together(row: Mapping[str, Any]) -> list[str]:
     if (efficiency := row.get("scaling_efficiency")) is not None:
         known.append(f"scaling {efficiency:.0%}")
     if (share := row.get("communication_share")) is not None:
-        known.append(f"communication {share:.0%} ({figure(row['communication_ms'])} ms)")
+        known.append(f"communication {share:.0%} ({format_value(row['communication_ms'])} ms)")
     return known
 
 
 def _times(row: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
-    return [f"{n} {figure(row[f'{n}_ms'])}" for n in names if row.get(f"{n}_ms") is not None]
+    return [f"{n} {format_value(row[f'{n}_ms'])}" for n in names if row.get(f"{n}_ms") is not None]

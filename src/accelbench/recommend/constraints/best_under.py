@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from accelbench.core.figures import name_of
+from accelbench.core.result_statistics import statistic_name
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
 from accelbench.recommend.choosing import Prices
@@ -270,7 +270,7 @@ def _too_large(search: LimitSearch) -> Iterator[str]:
 def _best(search: LimitSearch, what: str) -> str:
     best = search.fits[0]
     step, rate = (
-        f"{name_of(best.statistic)} {rounded(best.latency.middle)} ms a step",
+        f"{statistic_name(best.statistic)} {rounded(best.latency.middle)} ms a step",
         f"{rounded(best.rate.middle)} {best.unit}/s, " if best.has_rate else "",
     )
     if not best.measured:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import name_of
-from accelbench.core.precision import MOST_ERROR, error_of, is_exact, why_inexact
+from accelbench.core.precision import MAX_ERROR, error_of, is_exact, why_inexact
+from accelbench.core.result_statistics import statistic_name
 from accelbench.core.safe_text import in_quotes
 from accelbench.recommend import validation
 from accelbench.recommend.estimated_figures import MEASURED, Bounds
@@ -97,13 +97,13 @@ def kept(
     if any_error or limits.max_error is not None or is_exact(option.row):
         return reasons
     error = error_of(option.row)
-    by = math.inf if error is None else error / MOST_ERROR
+    by = math.inf if error is None else error / MAX_ERROR
     return (*reasons, LimitReason(PRECISION, why_inexact(option.row), by, open=error is None))
 
 
 def _reasons(option: Option, limits: Limits, counts: str) -> Iterator[LimitReason]:
     yield from _memory(option, limits.memory_mb)
-    latency = f"{name_of(option.statistic)} latency"
+    latency = f"{statistic_name(option.statistic)} latency"
     reasons = _most(
         "max_latency_ms", latency, "ms", limits.max_latency_ms, option.latency, option.measured
     )

@@ -18,25 +18,31 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.case import Shapes, runtimes_own
-from accelbench.core.devices import EITHER, FP32, default_precision, devices_in, sharing
+from accelbench.core.case import Shapes, engine_options
+from accelbench.core.devices import (
+    EITHER,
+    FP32,
+    default_precision,
+    parse_device_count,
+    sharing_unit,
+)
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.plugins import ENGINES, registered
+from accelbench.core.plugins import ENGINES, find_entry_points
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device
 from accelbench.core.rows import Row, number
-from accelbench.core.run_words import (
-    batch_words,
-    framework_words,
-    mode_words,
-    precision_words,
+from accelbench.core.run_command import (
+    batch_arguments,
+    framework_arguments,
+    mode_arguments,
+    precision_arguments,
     run_command,
-    size_words,
+    size_arguments,
 )
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.detect import known
+from accelbench.hardware.detect import list_platforms
 from accelbench.hardware.telemetry.energy import energy_meter
 from accelbench.models.inputs import settle
 from accelbench.recommend.constraints.limits import Limits
@@ -119,13 +125,13 @@ def case(query: Query, option: Option, target: MeasurementTarget) -> Words:
         "weights": _weights(query, row.get("weights")),
         "data": _folder(row.get("data_source")),
     }
-    if row.get("provenance") == Provenance.IMPORTED and (own := runtimes_own(option.settings)):
+    if row.get("provenance") == Provenance.IMPORTED and (own := engine_options(option.settings)):
         return {
             **words,
             "command": None,
             "unmeasurable": f"its settings ({', '.join(sorted(own))}) are those of its source",
         }
-    beside = replace(target, circumstances=row, sharers=sharing(row))
+    beside = replace(target, circumstances=row, sharers=sharing_unit(row))
     return _with_command(query, words, beside, is_measured=True)
 
 
@@ -198,7 +204,7 @@ def _command(query: Query, words: Words, target: MeasurementTarget, *, is_measur
     _refuse_unknown_model(query)
     hardware = _hardware(words["hardware"])
     _refuse_circumstances(target.circumstances, target.sharers)
-    if words["runtime"] and words["runtime"] not in registered(ENGINES):
+    if words["runtime"] and words["runtime"] not in find_entry_points(ENGINES):
         raise _NoCommandError(f"the engine {words['runtime']} is not here")
     precision = _precision(query, words["precision"])
     if query.spec is not None and not is_measured:
@@ -208,11 +214,11 @@ def _command(query: Query, words: Words, target: MeasurementTarget, *, is_measur
     return run_command(
         words["model"],
         hardware,
-        batch_words(words["batch_size"]),
-        mode_words(words["mode"]),
-        framework_words(words["runtime"]),
+        batch_arguments(words["batch_size"]),
+        mode_arguments(words["mode"]),
+        framework_arguments(words["runtime"]),
         precision,
-        size_words(words["shapes"]),
+        size_arguments(words["shapes"]),
         _settings(words),
         ("--energy",) if target.energy else (),
         target.where,
@@ -241,14 +247,14 @@ def _hardware(name: str) -> str:
         raise _NoCommandError(
             f"{platform} is hardware that no plugin knows: its results come by accelbench db import"
         )
-    if devices_in(device)[0] > 1:
+    if parse_device_count(device)[0] > 1:
         raise _NoCommandError(f"{device} is several devices, and run measures one")
     return f"{platform}:{device.lower()}" if _ORDINAL.fullmatch(device) else platform
 
 
 @cache
 def _platforms() -> frozenset[str]:
-    return frozenset(known())
+    return frozenset(list_platforms())
 
 
 def _precision(query: Query, precision: str) -> tuple[str, ...]:
@@ -256,7 +262,7 @@ def _precision(query: Query, precision: str) -> tuple[str, ...]:
         parse_precision(precision)
     except UsageError as error:
         raise _NoCommandError(f"run measures in no {precision}") from error
-    return precision_words(precision) if query.precision or precision != FP32 else ()
+    return precision_arguments(precision) if query.precision or precision != FP32 else ()
 
 
 def _refuse_sizes(spec: ModelSpec, batch: int, sizes: Mapping[str, int]) -> None:
@@ -287,7 +293,7 @@ def _settings(words: Words) -> Iterator[str]:
         yield from ("--threads", str(options["threads"]))
     if words["mode"] == Mode.TRAINING and options.get("optimizer") not in (None, "adamw"):
         yield from ("--optimizer", str(options["optimizer"]))
-    for name, value in sorted(runtimes_own(options).items()):
+    for name, value in sorted(engine_options(options).items()):
         spelt = str(value).lower() if isinstance(value, bool) else str(value)
         yield from ("--option", f"{words['runtime']}.{name}={spelt}")
     if words["weights"] != _RANDOM:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from accelbench.core.case import Option as Setting
-from accelbench.core.figures import Statistic
 from accelbench.core.precision import error_of
+from accelbench.core.result_statistics import Statistic
 from accelbench.core.rows import Row
 from accelbench.recommend.choosing import Prices
 from accelbench.recommend.constraints.limits import LimitReason

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
-from accelbench.core.device_facts import devices_named, facts_of, refuse_several
+from accelbench.core.device_facts import facts_of, find_devices, refuse_several
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import batch_text
-from accelbench.core.nouns import counted as so_many
+from accelbench.core.formatting import format_batch
+from accelbench.core.formatting import format_count as so_many
 from accelbench.core.rows import Json, number
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.unusable_reasons import explain_unusable
@@ -140,7 +140,7 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
         return _device(spelt[platform.lower()], device, measured)
     every = [Candidate(name, device) for name, devices in measured.items() for device in devices]
     exact = [candidate for candidate in every if text.lower() == candidate.device.lower()]
-    documented = [] if exact else devices_named(text)
+    documented = [] if exact else find_devices(text)
     # No import changes which device a name means: that a part of other names is the same is chance.
     if len(documented) == 1:
         on = [c.platform for c in every if facts_of(c.device, c.platform) is documented[0]]
@@ -179,7 +179,7 @@ def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -
         return Candidate(platform)
     known = measured.get(platform, ())
     exact = [name for name in known if name.lower() == device.lower()]
-    documented = [] if exact else devices_named(device, platform)
+    documented = [] if exact else find_devices(device, platform)
     if len(documented) == 1:
         same = [name for name in known if facts_of(name, platform) is documented[0]]
         own = documented[0].name
@@ -229,7 +229,7 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
         "launches": cell.launches,
         "memory_mb": row.get("memory_peak_mb"),
         "reason": f"its times are not usable, {explain_unusable(row)}",
-        "text": f"{name}{device} {way}, {batch_text(batch)}"
+        "text": f"{name}{device} {way}, {format_batch(batch)}"
         f" ({so_many(cell.launches, 'launch', 'launches')})",
     }
 

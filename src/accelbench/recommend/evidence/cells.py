@@ -16,19 +16,19 @@ from statistics import median
 from typing import Any
 
 from accelbench.core.case import Option as Setting
-from accelbench.core.devices import cards, default_precision, devices_in
-from accelbench.core.figures import MEANS, Statistic, ends_document, kind_of_unit
-from accelbench.core.nouns import listed
-from accelbench.core.plausible_values import belongs
+from accelbench.core.devices import cards, default_precision, parse_device_count
+from accelbench.core.formatting import join_first
+from accelbench.core.plausible_values import reason_subject
 from accelbench.core.precision import is_exact
 from accelbench.core.protocols import RuntimeInfo
+from accelbench.core.result_statistics import MEANS, Statistic, ends_document, unit_kind
 from accelbench.core.rows import ResultRow, Row
 from accelbench.core.vocabulary import Belongs, Provenance, Status
 from accelbench.judge.costs import items_of
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
-from accelbench.store.duck import quoted
+from accelbench.measure.launch_verdicts import geometric_mean, interval_of, spread_of
+from accelbench.store.duck import quote_sql
 
 #: What else must be equal for two results to answer one question. Weights and data are left out:
 #: the time of a step does not depend on them.
@@ -118,11 +118,11 @@ class EvidenceCell(EvidenceAttempt):
 
     @cached_property
     def latency(self) -> float:
-        return typical(self.latencies)
+        return geometric_mean(self.latencies)
 
     @cached_property
     def throughput(self) -> float:
-        return typical(self.rates) if self.rates else 1e3 * self.batch / self.latency
+        return geometric_mean(self.rates) if self.rates else 1e3 * self.batch / self.latency
 
     @cached_property
     def batch(self) -> int:
@@ -173,7 +173,7 @@ class EvidenceCell(EvidenceAttempt):
     @cached_property
     def devices(self) -> int | None:
         """How many devices share a step: a device's name may tell it."""
-        named, world_size = devices_in(self.device)[0], self.row.get("world_size")
+        named, world_size = parse_device_count(self.device)[0], self.row.get("world_size")
         return named if named > 1 and named > (world_size or 1) else world_size
 
     @property
@@ -252,7 +252,7 @@ def unit_of(row: Row) -> str:
 
 def counted(unit: str) -> str:
     """Return the same word for units whose rates can be compared."""
-    return unit if kind_of_unit(unit) else ITEMS
+    return unit if unit_kind(unit) else ITEMS
 
 
 def items_a_step(cells: Sequence[EvidenceCell]) -> float:
@@ -332,7 +332,7 @@ def engine_sql(runtime: str, conditions: str) -> str:
     """Return SQL for the engine's version, given SQL for its name and for the conditions."""
     packages = {name: card.engine_packages[0] for name, card in cards().items() if _renamed(card)}
     named = " ".join(
-        f"WHEN {quoted(engine)} THEN {quoted(name)}" for engine, name in packages.items()
+        f"WHEN {quote_sql(engine)} THEN {quote_sql(name)}" for engine, name in packages.items()
     )
     called = f"CASE {runtime} {named} ELSE {runtime} END" if named else runtime
     package = f"""replace({called}, '"', '')"""
@@ -374,7 +374,7 @@ class FigureOrigin:
     @property
     def named(self) -> str:
         """The sources as a list in words."""
-        return listed(list(self.sources), _MOST_NAMED) or "imported"
+        return join_first(list(self.sources), _MOST_NAMED) or "imported"
 
     def to_dict(self) -> dict[str, object]:
         return {"rests_on": list(self.rests_on), "sources": list(self.sources)}
@@ -391,7 +391,7 @@ def of_others(entries: Iterable[Mapping[str, Any]]) -> str:
     if not several:
         return ""
     names = sorted({str(name) for entry in several for name in entry.get("sources") or ()})
-    whose = f" ({listed(names, _MOST_NAMED)})" if names else ""
+    whose = f" ({join_first(names, _MOST_NAMED)})" if names else ""
     is_a_figure = any(map(is_imported, several))
     if not is_a_figure:
         return f"Estimated from what was {BY_OTHERS}{whose}, not here."
@@ -429,7 +429,7 @@ class Failure(EvidenceAttempt):
     @property
     def counts(self) -> bool:
         """Whether the configuration caused it, not a machine or the request."""
-        return belongs(self.reason) is Belongs.CELL
+        return reason_subject(self.reason) is Belongs.CELL
 
     @property
     def of_memory(self) -> bool:

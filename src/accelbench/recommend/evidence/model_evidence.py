@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from accelbench.core.axes import AS_ASKED, axes_of
-from accelbench.core.figures import MEANS, RATES_FIRST, TAILS, name_of
+from accelbench.core.axes import COLUMN_ORDER, axes_of
+from accelbench.core.formatting import format_batch, join_first
+from accelbench.core.formatting import format_count as so_many
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import batch_text, listed
-from accelbench.core.nouns import counted as so_many
+from accelbench.core.result_statistics import MEANS, RATES_FIRST, TAILS, statistic_name
 from accelbench.core.rows import Json, number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.questions import SHAPES
-from accelbench.measure.launch_verdicts import typical
+from accelbench.measure.launch_verdicts import geometric_mean
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import (
     CIRCUMSTANCES,
@@ -115,7 +115,7 @@ def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
     """Return the default sizes of a model of the catalogue."""
     if spec is None:
         return {}
-    sizes = {axis.column: axis.own(spec) for axis in axes_of(*AS_ASKED)}
+    sizes = {axis.column: axis.default_size(spec) for axis in axes_of(*COLUMN_ORDER)}
     return {name: value for name, value in sizes.items() if value is not None}
 
 
@@ -248,7 +248,7 @@ def reaching(measurements: Sequence[OtherMeasurement], least: float) -> Iterator
     enough = [_rate_said(rate, measurement) for rate, measurement in known if rate >= least]
     if enough:
         yield (
-            f"As rates alone, these reach {least:g} a second: {listed(enough, FEW, '; ')}. What"
+            f"As rates alone, these reach {least:g} a second: {join_first(enough, FEW, '; ')}. What"
             " one request after the other comes to they do not show."
         )
     elif known:
@@ -285,7 +285,7 @@ def _why(cell: EvidenceCell, context: Mapping[str, object], precisions: Sequence
     if not cell.latencies:
         reasons.append("no time of a step")
     elif not reasons and cell.statistic not in MEANS:
-        reasons.append(f"{name_of(cell.statistic)} alone")
+        reasons.append(f"{statistic_name(cell.statistic)} alone")
     return ", ".join(reasons)
 
 
@@ -295,7 +295,7 @@ def _counts(cell: EvidenceCell) -> str:
 
 def _batch(cell: EvidenceCell) -> str:
     batch = cell.row.get("batch_size")
-    return batch_text(batch)
+    return format_batch(batch)
 
 
 def _figures(cell: EvidenceCell) -> Iterator[str]:
@@ -305,11 +305,11 @@ def _figures(cell: EvidenceCell) -> Iterator[str]:
         each = f" on {several} devices, {rounded(rate / several)} each" if several > 1 else ""
         yield f"{rounded(rate)} {unit_of(cell.row)}/s{each}"
     if cell.latencies:
-        yield f"{name_of(cell.statistic)} {rounded(cell.latency)} ms a step"
+        yield f"{statistic_name(cell.statistic)} {rounded(cell.latency)} ms a step"
 
 
 def _rate(cell: EvidenceCell) -> float | None:
-    return typical(cell.rates) if cell.rates else None
+    return geometric_mean(cell.rates) if cell.rates else None
 
 
 def _pace(cell: EvidenceCell) -> float:
@@ -429,15 +429,15 @@ def of_one_figure(cells: Sequence[EvidenceCell]) -> tuple[list[EvidenceCell], li
 
     Means come before medians. Of percentiles alone, the most frequent one counts.
     """
-    kinds = Counter(name_of(cell.statistic) for cell in cells)
+    kinds = Counter(statistic_name(cell.statistic) for cell in cells)
 
     def place(kind: str) -> tuple[int, int, str]:
-        plain = [name_of(statistic) for statistic in RATES_FIRST if statistic not in TAILS]
+        plain = [statistic_name(statistic) for statistic in RATES_FIRST if statistic not in TAILS]
         return plain.index(kind) if kind in plain else len(plain), -kinds[kind], kind
 
     most = min(kinds, key=place, default="")
-    kept = [cell for cell in cells if name_of(cell.statistic) == most]
-    return kept, [cell for cell in cells if name_of(cell.statistic) != most]
+    kept = [cell for cell in cells if statistic_name(cell.statistic) == most]
+    return kept, [cell for cell in cells if statistic_name(cell.statistic) != most]
 
 
 def _fits(attempt: EvidenceAttempt, query: Query) -> bool:

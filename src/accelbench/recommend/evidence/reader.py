@@ -26,8 +26,8 @@ from accelbench.recommend.evidence import sql as queries
 from accelbench.recommend.evidence.cells import EvidenceAttempt, EvidenceCell, Failure, Tried
 from accelbench.recommend.query import StoredModel
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database
-from accelbench.store.files import temporary_folder
-from accelbench.store.opening import store_at
+from accelbench.store.files import create_temporary_folder
+from accelbench.store.opening import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +83,7 @@ class EvidenceStore:
         if self.database is None:
             return [], []
         if self._answering is not None:  # opened again it is the same connection
-            self._answering.enter_context(self.database.asking())
+            self._answering.enter_context(self.database.keep_open())
         return self.database.query(sql, values)
 
     def cells(self, models: Sequence[str]) -> list[EvidenceCell]:
@@ -319,8 +319,8 @@ def opened(location: str | PathLike[str] | None) -> Database | None:
     """
 
     if location is None:
-        database = store_at()
-        if not database.there:
+        database = open_store()
+        if not database.exists:
             name = os.environ.get(ENVIRONMENT, DEFAULT_NAME)
             _log.debug("there is no %s: nothing measured is known", name)
             return None
@@ -329,8 +329,8 @@ def opened(location: str | PathLike[str] | None) -> Database | None:
     path = Path(named or "").expanduser()
     if path.is_dir() and not (path / "accelbench-lake.json").exists():
         return _in_folder(path)
-    database = store_at(str(location))
-    if not database.there:
+    database = open_store(str(location))
+    if not database.exists:
         _log.warning("There is nothing at %s: rules answer, and nothing measured.", location)
         return None
     return _filled(database)
@@ -398,7 +398,7 @@ def _read_in(files: Iterable[Path]) -> Database | None:
     if not bodies:
         _log.warning("No result file there can be read: rules answer, and nothing measured.")
         return None
-    scratch = temporary_folder()
+    scratch = create_temporary_folder()
     atexit.register(scratch.close)
     database = Database(scratch.folder / "results.duckdb")
     database.bring_in("result-files", [], bodies)

@@ -6,23 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from accelbench.core.columns import ASKED
-from accelbench.core.figures import (
+from accelbench.core.columns import CONFIGURATION_COLUMNS
+from accelbench.core.plausible_values import reason_subject
+from accelbench.core.result_statistics import (
     MEANS,
-    OF_A_STEP,
     RATES_FIRST,
-    STEP_BY_RATE_OF_SQL,
+    STEP_BY_RATE_NAME_SQL,
     STEP_BY_RATE_SQL,
-    TAIL_OF_SQL,
+    STEP_COLUMNS,
+    TAIL_NAME_SQL,
     TAIL_SQL,
     Statistic,
-    kind_sql,
+    unit_kind_sql,
 )
-from accelbench.core.plausible_values import belongs
 from accelbench.core.rows import Row
 from accelbench.core.unusable_reasons import FAILED, LAUNCHED, UNUSABLE_REASON
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
-from accelbench.evidence.launches import COMPARABLE_SQL, LAUNCH_COLUMNS, OF_WORTH
+from accelbench.evidence.launches import COMPARABLE_SQL, LAUNCH_COLUMNS, QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.attempts import FEWEST, KNOWN
 from accelbench.judge.matrix import NEAR_BEST
@@ -64,22 +64,29 @@ _MIDDLES = (
 )
 #: Columns that all launches of a cell share.
 _SHARED = (
-    *(*ASKED, "device", "family", "throughput_unit", "device_fingerprint", "verification"),
+    *(
+        *CONFIGURATION_COLUMNS,
+        "device",
+        "family",
+        "throughput_unit",
+        "device_fingerprint",
+        "verification",
+    ),
     *("provenance", "series_key", "implausible_rate"),
 )
 _READ = dict.fromkeys((
     *_SHARED, *_MIDDLES, "verification_error", "launch", "result_id", "status", FAILED, LAUNCHED,
-    UNUSABLE_REASON, *MEASUREMENT_COLUMNS, *OF_WORTH, *OF_A_STEP, *LAUNCH_COLUMNS,
+    UNUSABLE_REASON, *MEASUREMENT_COLUMNS, *QUALITY_COLUMNS, *STEP_COLUMNS, *LAUNCH_COLUMNS,
 ))  # fmt: skip
 #: Milliseconds of a step: the mean, which ratios use, or the median, or by the rate of single items
 #: of a known batch. A rate of requests at once or of tokens does not tell how long one takes.
 _STEP = f"""coalesce({STEP_BY_RATE_SQL}, CASE
     WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
-        AND {kind_sql("throughput_unit")} = ''
+        AND {unit_kind_sql("throughput_unit")} = ''
     THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
 #: The statistic of a row's latency.
-_STATISTIC = f"""coalesce({STEP_BY_RATE_OF_SQL}, CASE WHEN {_STEP} > 0
-    THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
+_STATISTIC = f"""coalesce({STEP_BY_RATE_NAME_SQL}, CASE WHEN {_STEP} > 0
+    THEN '{Statistic.RATE}' END, {TAIL_NAME_SQL})"""
 #: What identifies an attempt, whether or not it succeeded.
 _ATTEMPTED = (
     *("model", "mode", "hardware", "device", "device_name", "device_fingerprint", "runtime"),
@@ -131,7 +138,8 @@ def cells_sql(where: str) -> str:
     return f"""
 WITH answered AS (
     SELECT {column_list(_READ)}, coalesce({_STEP}, {TAIL_SQL}) AS latency,
-        {_STATISTIC} AS statistic, {_RATE} AS rate, coalesce(series_key, {_text(ASKED)}) AS series,
+        {_STATISTIC} AS statistic, {_RATE} AS rate,
+        coalesce(series_key, {_text(CONFIGURATION_COLUMNS)}) AS series,
         coalesce(machine, '') AS machine, coalesce(import_version, '') AS versions,
         conditions->'source'->>'name' AS source
     FROM launches LEFT JOIN {_MACHINES} USING (run_id)
@@ -181,7 +189,7 @@ WITH unusable AS (
 ), tried AS (
     SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, runtime, answered,
         CASE WHEN is_unusable IS NULL AND times_usable AND ({known}) THEN {_RATE} END AS rate,
-        concat_ws(chr(31), {_text(_QUESTION)}, {kind_sql("throughput_unit")}) AS question
+        concat_ws(chr(31), {_text(_QUESTION)}, {unit_kind_sql("throughput_unit")}) AS question
     FROM launches LEFT JOIN unusable USING (series_key, run_id)
     WHERE comparable AND {_REAL} AND status <> '{Status.SKIPPED}' AND model IS NOT NULL
 ), whole AS (
@@ -242,7 +250,7 @@ def tried(row: Mapping[str, Any]) -> Tried:
     refusals = [
         (runtime, reason)
         for runtime, reason in row["refusals"] or ()
-        if reason and reason != _PRECISION and belongs(reason) is Belongs.CELL
+        if reason and reason != _PRECISION and reason_subject(reason) is Belongs.CELL
     ]
     return Tried(
         family=row["family"],

@@ -121,7 +121,7 @@ class ArtifactExports:
             case,
             runtime.wants(case),
             settings.seed,
-            case.model.weights_from(settings.weights),
+            case.model.weights_setting(settings.weights),
             settings.trust_remote_code,
             tuple(applied),
         )

@@ -94,7 +94,7 @@ def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Out
         return replace(refused, advice=advice)
     assert planned.roofline is not None
     if context.simulate is None:
-        place = planned.case.target.place
+        place = planned.case.target.hardware_label
         return NOT_CALCULATED.outcome(Status.UNSUPPORTED, place=place)
     return context.simulate(planned.case, planned.roofline)
 

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.columns import OF_ACCURACY
+from accelbench.core.columns import ACCURACY_COLUMN_NAMES
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
-from accelbench.core.nouns import naming
+from accelbench.core.formatting import add_reference
 from accelbench.core.protocols import Runtime
 from accelbench.core.run_options import JobSettings
 from accelbench.core.serial import case_to_json
@@ -140,7 +140,7 @@ def passed_over(case: Case, settings: JobSettings) -> str:
         return "it generates tokens: with --new-tokens 0 a forward pass has logits"
     if case.world_size > 1:
         return "several processes share a step"
-    if not case.model.is_own and case.model.weights_from(settings.weights) == "random":
+    if not case.model.is_user_model and case.model.weights_setting(settings.weights) == "random":
         return "its weights are random: --weights names others"
     return ""
 
@@ -172,7 +172,7 @@ def with_accuracy(outcome: Outcome, answer: Mapping[str, Any]) -> Outcome:
 def without_accuracy(outcome: Outcome, why: str, *, warn: bool) -> Outcome:
     """Return an outcome with the reason for no accuracy, as a warning too if it was wanted."""
     warnings = [*outcome.warnings, f"Accuracy was not measured: {why}"] if warn else None
-    reasons = dict.fromkeys(OF_ACCURACY, why)
+    reasons = dict.fromkeys(ACCURACY_COLUMN_NAMES, why)
     return replace(
         outcome,
         warnings=outcome.warnings if warnings is None else warnings,
@@ -455,7 +455,7 @@ class GroupLaunch:
                     verdict = verifications.reconsider(self._context, planned, verdict)
                 measurement = {"evidence": evidence, **outcome.measurement}
                 if other := verifications.held_against(planned.case):
-                    measurement["evidence"] = naming(other, measurement["evidence"])
+                    measurement["evidence"] = add_reference(other, measurement["evidence"])
                 outcome = replace(outcome, measurement=measurement)
             except WorkerTroubleError as trouble:
                 if self._settings.verify == "only" or not _says_nothing(trouble.outcome):

@@ -9,14 +9,14 @@ from typing import Any
 from accelbench.core.clock import cpu_seconds
 from accelbench.core.columns import step_ms
 from accelbench.core.facts import Fact
-from accelbench.core.identity import plain
-from accelbench.core.unusable_reasons import MOST_WAITING
+from accelbench.core.identity import to_plain
+from accelbench.core.unusable_reasons import MAX_WAITING
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.hardware.machine import (
     MachineSnapshot,
     compare,
     noise_warnings,
-    snapshot,
+    take_snapshot,
     threads_of_each,
 )
 from accelbench.run.conduct.artifacts import ArtifactExports
@@ -141,7 +141,7 @@ class Surroundings:
     """Readings of the machine around a case."""
 
     def before(self) -> SurroundingsBefore:
-        return SurroundingsBefore(snapshot(), cpu_seconds())
+        return SurroundingsBefore(take_snapshot(), cpu_seconds())
 
     def after(
         self,
@@ -157,16 +157,16 @@ class Surroundings:
         empty.
         """
         metrics = metrics or {}
-        now = snapshot()
+        now = take_snapshot()
         own = worker_cpu_seconds + cpu_seconds() - before.own_cpu_seconds
         disturbance = compare(before.machine, now, own)
         machine = before.machine
         return {
-            "load_before": plain(machine.load),
-            "load_after": plain(now.load),
+            "load_before": to_plain(machine.load),
+            "load_after": to_plain(now.load),
             "governor": str(machine.governor),
             "memory_available": machine.memory_available,
-            **plain(disturbance),
+            **to_plain(disturbance),
         }, [
             *_too_many(threads, machine),
             *noise_warnings(
@@ -174,7 +174,7 @@ class Surroundings:
                 machine,
                 slowed(metrics),
                 threads,
-                waited=(metrics.get("cpu_wait_share") or 0.0) > MOST_WAITING,
+                waited=(metrics.get("cpu_wait_share") or 0.0) > MAX_WAITING,
                 other_run=other_run,
             ),
         ]

@@ -53,7 +53,7 @@ from accelbench.run.process.worker_client import Observer
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.verification import Verifications
-from accelbench.store.journal import SUFFIX, Journal, being_written, journals_in, read
+from accelbench.store.journal import SUFFIX, Journal, is_being_written, list_journals, read
 
 #: Of run_started: what is said of the fleet; of a node's part of its run, the fleet's id.
 FLEET = "fleet"
@@ -201,10 +201,10 @@ def again(
 
 def last_unfinished(folder: Path) -> str | None:
     """Return the newest run in a folder of journals that was cut off; None if there is none."""
-    for path in reversed(journals_in(folder)):
+    for path in reversed(list_journals(folder)):
         facts = read(path)
         begun = any(f.kind == RUN_STARTED and FLEET not in f.body for f in facts)
-        if begun and last_status(facts) != "finished" and not being_written(path):
+        if begun and last_status(facts) != "finished" and not is_being_written(path):
             return path.name.removesuffix(SUFFIX)
     return None
 

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.axes import AXES, Part, columns
+from accelbench.core.axes import AXES, Part, size_columns
 from accelbench.core.case import PROTOCOL_VERSION, QUESTION, Case, result_id, series_key
-from accelbench.core.columns import COLUMNS, OF_ACCURACY, Column, metric_columns
-from accelbench.core.identity import plain
+from accelbench.core.columns import ACCURACY_COLUMN_NAMES, COLUMNS, Column, metric_columns
+from accelbench.core.identity import to_plain
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Quality, Status
-from accelbench.measure.energy import ENERGY_FIGURES
+from accelbench.measure.energy import ENERGY_COLUMN_NAMES
 from accelbench.models.inputs import axis, tensors, throughput_unit
 from accelbench.run.plan.request import Planned
 
 _GENERATES = {
-    *columns(Part.REQUEST), "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms",
+    *size_columns(Part.REQUEST), "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms",
     "decode_ms",
 }  # fmt: skip
 _PARTS = {"forward_ms", "loss_ms", "backward_ms", "optimizer_ms"}
@@ -51,8 +51,8 @@ _SINGLE_STEPS = {
 #: Columns whose emptiness means the same wherever they are empty.
 _ALWAYS: dict[str, str] = {
     **tomllib.loads(Path(__file__).with_name("null_reasons.toml").read_text(encoding="utf-8")),
-    **dict.fromkeys(ENERGY_FIGURES, "energy was not asked for: --energy measures it"),
-    **dict.fromkeys(OF_ACCURACY, "no labelled data was given: --data names it"),
+    **dict.fromkeys(ENERGY_COLUMN_NAMES, "energy was not asked for: --energy measures it"),
+    **dict.fromkeys(ACCURACY_COLUMN_NAMES, "no labelled data was given: --data names it"),
     **{axis.column: axis.why_absent for axis in AXES},
 }
 
@@ -167,7 +167,7 @@ def launch_numbers(count: int) -> range:
 def identity_of(launch_facts: LaunchFacts, planned: Planned) -> str:
     """Return the result_id that a case has in a launch."""
     case = planned.case
-    device = str(planned.device) if planned.device else case.target.place
+    device = str(planned.device) if planned.device else case.target.hardware_label
     return result_id(launch_facts.run_id, case, device, launch_facts.launch, launch_facts.arm)
 
 
@@ -227,7 +227,7 @@ def compose(
         "verification": "not_done",
         **measured.get("metrics", {}),
         **_opened(outcome.opened),
-        "conditions": {**outcome.conditions, QUESTION: case.unlisted},
+        "conditions": {**outcome.conditions, QUESTION: case.identity_without_columns},
         "environment": dict(outcome.environment),
         "protocol_version": PROTOCOL_VERSION,
         "workarounds": list(outcome.workarounds),
@@ -247,7 +247,7 @@ def compose(
 
 
 def _uncounted(case: Case) -> dict[str, str]:
-    own = case.model.own
+    own = case.model.user_source
     why = "" if own is None else own.uncounted
     return dict.fromkeys(("flops", "bytes_moved"), why) if why else {}
 
@@ -303,7 +303,7 @@ def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
         "mode": case.mode.value,
         "scenario": case.scenario,
         "world_size": case.world_size,
-        "options": plain(case.options),
+        "options": to_plain(case.options),
         "optimizer": case.options.get("optimizer", "adamw") if trains else None,
         "throughput_unit": throughput_unit(model, shapes, case.mode),
     }
@@ -332,9 +332,9 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
 def _weights(source: str, case: Case) -> str:
     if case.model.code is not None and case.model.code.package:
         return "random"
-    if case.model.is_own:
+    if case.model.is_user_model:
         return "file" if case.model.file is not None else "code"
-    source = case.model.weights_from(source)
+    source = case.model.weights_setting(source)
     return case.model.hub_ids[0] if source == "hub" and case.model.hub_ids else source
 
 

@@ -26,11 +26,11 @@ from accelbench.core.case import Case
 from accelbench.core.device_facts import DeviceFacts
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact, utc_now
-from accelbench.core.identity import digest, plain
-from accelbench.core.nouns import NO_DATA
+from accelbench.core.formatting import NO_DATA
+from accelbench.core.identity import digest, to_plain
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.run_options import RunSettings
-from accelbench.core.safe_text import visible_lines, without_homes
+from accelbench.core.safe_text import hide_homes, visible_lines
 from accelbench.core.serial import case_from_json, case_to_json, device_from_json, device_to_json
 from accelbench.core.vocabulary import Status
 from accelbench.models.file_models.unchanged import as_here
@@ -101,7 +101,7 @@ def planned_to_json(planned: Planned) -> dict[str, Any]:
         "case": case_to_json(planned.case),
         "device": device_to_json(planned.device) if planned.device else None,
         "refusal": asdict(planned.refusal) if planned.refusal else None,
-        "roofline": plain(planned.roofline) if planned.roofline else None,
+        "roofline": to_plain(planned.roofline) if planned.roofline else None,
         "as_stored": planned.as_stored,
     }
 
@@ -235,7 +235,7 @@ class RunLog:
         with contextlib.suppress(RuntimeError):  # nobody's home is known
             if len(home := str(Path.home())) > 1:
                 text = re.sub(rf"{re.escape(home)}(?=[/\\\s:;'\"]|$)", "~", text)
-        return visible_lines(without_homes(_IN_AN_ADDRESS.sub("…", text)))
+        return visible_lines(hide_homes(_IN_AN_ADDRESS.sub("…", text)))
 
 
 class LoggedObserver:

@@ -32,7 +32,7 @@ _BASES = {
 }
 
 #: A request's sizes, by the store's columns.
-SIZES = {axis.asked: axis.column for axis in AXES}
+SIZES = {axis.option_key: axis.column for axis in AXES}
 
 #: Names what to take: `HardwareSelector.select_hardware`.
 Choose = Callable[..., Mapping[str, Any]]
@@ -58,7 +58,7 @@ class SelectedTarget:
 
 
 def is_automatic(request: Request) -> bool:
-    """Whether the selector is to name the hardware."""
+    """Return whether the selector is to name the hardware."""
     return request.hardware == (AUTO,)
 
 
@@ -68,7 +68,7 @@ def plan_chosen(
     """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
     plans, choices = [], []
     for model in request.models:
-        if model.is_own:
+        if model.is_user_model:
             raise UsageError(
                 f"--hardware {AUTO} chooses by what is known of the catalogue's models, and"
                 f" {model.id} is {'a file' if model.file is not None else 'your own code'}.",
@@ -115,7 +115,7 @@ def _planned_as_asked(
 
 
 def _is_able(planned: Planned) -> bool:
-    """Whether it will be tried, on what is no stand-in."""
+    """Return whether it will be tried, on what is no stand-in."""
     device = planned.device
     return planned.refusal is None and device is not None and not device.emulated
 
@@ -178,7 +178,7 @@ def _runtime(
     able: Sequence[Planned],
     runtimes: Mapping[str, Runtime],
 ) -> str | None:
-    """What the answer's figures are of, where it is here and another would be taken.
+    """What the answer's figures are of, if it is here and another would be taken.
 
     To measure another engine than the one that won would show something else than the choice.
     """

@@ -16,16 +16,16 @@ from math import prod
 
 from accelbench.core.case import Case, Option
 from accelbench.core.errors import CaseError, UsageError
+from accelbench.core.formatting import join_first
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import listed
-from accelbench.core.option_types import on_purpose
+from accelbench.core.option_types import drop_defaults
 from accelbench.core.plugins import (
     ENGINES,
     HARDWARE,
     PluginError,
+    find_entry_points,
     load,
     load_all,
-    registered,
     warn_once,
 )
 from accelbench.core.protocols import Device, Inventory, Runtime
@@ -73,7 +73,7 @@ def untrainable(case: Case) -> Refusal | None:
 
 
 def unopened(runtime: Runtime, case: Case) -> Refusal | None:
-    """A file or a callable that the runtime does not open, or not in that precision."""
+    """Return a file or a callable that the runtime does not open, or not in that precision."""
     file, wanted, name = case.model.graph, case.model.format, runtime.info.name
     if wanted is not None and wanted not in runtime.info.files:
         return Refusal(
@@ -89,7 +89,7 @@ def unopened(runtime: Runtime, case: Case) -> Refusal | None:
         return Refusal(
             Status.UNSUPPORTED,
             "operator",
-            f"the {name} runtime has no operator {listed(lacking)}",
+            f"the {name} runtime has no operator {join_first(lacking)}",
             "Leave it out of the graph, or measure the part that is of ONNX's operators.",
         )
     if file.precision != "fp32" and case.precision not in (file.precision, "fp32"):
@@ -116,7 +116,7 @@ def expand(
     estimate: Estimate,
     free: Free,
 ) -> Plan:
-    """Every case of a request in the order in which it will be measured."""
+    """Return every case of a request in the order in which it will be measured."""
     return expand_all((request,), inventory, runtimes, estimate, free)
 
 
@@ -127,7 +127,7 @@ def expand_all(
     estimate: Estimate,
     free: Free,
 ) -> Plan:
-    """Every case of some requests in the order in which it will be measured.
+    """Return every case of some requests in the order in which it will be measured.
 
     They are measured in one run: engines that cannot generate are compared with all others.
     """
@@ -185,7 +185,7 @@ def expand_all(
 
 
 def placed(case: Case, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Planned:
-    """A case that was planned elsewhere, with the device of this machine that it means."""
+    """Return a case that was planned elsewhere, with the device of this machine that it means."""
     target = case.target
     name, runtime = target.runtime, runtimes.get(target.runtime)
     if runtime is None:
@@ -239,7 +239,7 @@ def _own_options(
 ) -> dict[str, Option]:
     name, hardware = place.target.runtime, place.target.hardware
     values = request.runtime_options.get(name)
-    return on_purpose(values, runtimes[name].info.options, hardware) if values else {}
+    return drop_defaults(values, runtimes[name].info.options, hardware) if values else {}
 
 
 def _usual_precision(
@@ -297,7 +297,7 @@ def _together(
     estimate: Estimate,
     free: int | None,
 ) -> tuple[list[Planned], list[str]]:
-    """A group of cases in one process and in several."""
+    """Return a group of cases in one process and in several."""
     how = request.distribution
     assert how is not None
     here = how.processes // how.nodes
@@ -536,7 +536,7 @@ def installed_runtimes() -> dict[str, Runtime]:
 
 
 def plan_for(request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Plan:
-    """The plan of a request on this machine as it is now, or on those of a fleet."""
+    """Return the plan of a request on this machine as it is now, or on those of a fleet."""
     return plan_of((request,), inventory, runtimes)
 
 
@@ -556,6 +556,6 @@ def plan_of(
 
 
 def _load_named(group: str, name: str) -> None:
-    point = registered(group).get(name)
+    point = find_entry_points(group).get(name)
     if point is not None:
         load(point)

@@ -28,7 +28,7 @@ from accelbench.core.axes import AXES, Axis, with_axes
 from accelbench.core.case import Case, Option, Shapes
 from accelbench.core.device_facts import DeviceFacts
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.free_dimensions import OPTION, names_in, sizes_in, text_of
+from accelbench.core.free_dimensions import OPTION, format_sizes, parse_names, parse_sizes
 from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
@@ -57,7 +57,7 @@ class TellsFree(Protocol):
     """An inventory of other machines, which says itself what is free on them."""
 
     def free(self, device: Device) -> int | None:
-        """Bytes free for a model on a device, None where nobody knows."""
+        """Return bytes free for a model on a device, None if nobody knows."""
         ...
 
 
@@ -74,7 +74,7 @@ class Distribution:
 
 
 @dataclass(frozen=True)
-@with_axes(lambda axis: axis.asked, ())
+@with_axes(lambda axis: axis.option_key, ())
 class Request:
     """What a command asked for, names already resolved; of each axis of sizes any number."""
 
@@ -101,17 +101,17 @@ class Request:
 
     @property
     def file_format(self) -> FileFormat | None:
-        """What its models' engines must open; None where torch builds them."""
+        """What its models' engines must open; None if torch builds them."""
         return self.models[0].format if self.models else None
 
 
 def apart(request: Request, precisions_named: bool) -> tuple[Request, ...]:
-    """A request as several, each of models that the same engines open.
+    """Return a request as several, each of models that the same engines open.
 
     A file is measured in what it is stored in where no precision is named; in fp32 where an engine
     has that for fp16 alone.
     """
-    asked = {name for text in request.dim for name in sizes_in(text)}
+    asked = {name for text in request.dim for name in parse_sizes(text)}
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[ModelSpec]] = {}
     for model in request.models:
         file = model.file
@@ -139,7 +139,7 @@ def _rename_sizes(request: Request, renamed: Mapping[str, str]) -> Request:
     """Return a request whose sizes are called as inputs here call them, not as a file does."""
     if not renamed:
         return request
-    asked = [sizes_in(text) for text in request.dim]
+    asked = [parse_sizes(text) for text in request.dim]
     fields: dict[str, Any] = {}
     for name, own in renamed.items():
         field_ = _SIZE_FIELDS.get(own)
@@ -155,7 +155,7 @@ def _rename_sizes(request: Request, renamed: Mapping[str, str]) -> Request:
             )
         fields[field_] = sizes
     rest = (
-        text_of(
+        format_sizes(
             {
                 renamed.get(name, name): size
                 for name, size in combination.items()
@@ -197,7 +197,7 @@ class Planned:
     @property
     def key(self) -> tuple[str, str]:
         """What a case is told apart by: "cuda" and "cuda:0" may be one device, asked for twice."""
-        device = str(self.device) if self.device else self.case.target.place
+        device = str(self.device) if self.device else self.case.target.hardware_label
         return self.case.case_id, device
 
     def launches(self, wanted: int) -> int:
@@ -255,7 +255,7 @@ def united(requests: Sequence[Request]) -> Request:
     first, *others = requests
     for request in others:
         sizes: dict[str, Any] = {
-            axis.asked: (*getattr(first, axis.asked), *getattr(request, axis.asked))
+            axis.option_key: (*getattr(first, axis.option_key), *getattr(request, axis.option_key))
             for axis in AXES
         }
         first = replace(
@@ -425,8 +425,8 @@ def find_unused(request: Request, cases: Sequence[Case]) -> list[UnusedOption]:
             names = [""]
         for name in names:
             option = f"{axis.option} {name}".strip()
-            note = f"{option} changes nothing: no model of this run {axis.idle}."
-            found.append(UnusedOption(frozenset({axis.asked}), note))
+            note = f"{option} changes nothing: no model of this run {axis.usage}."
+            found.append(UnusedOption(frozenset({axis.option_key}), note))
     if request.training_options and not any(case.mode is Mode.TRAINING for case in cases):
         note = (
             "The options for training change nothing: nothing is trained without --mode training."
@@ -451,12 +451,12 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
 def find_unused_sources(cases: Sequence[Case], weights: str) -> list[UnusedOption]:
     """Return the options about weights and code that no model of the cases reads."""
     models = {case.model.id: case.model for case in cases}.values()
-    loading = [model for model in models if not model.is_own]
+    loading = [model for model in models if not model.is_user_model]
     found = []
     if not loading:
         note = "--weights changes nothing: every model of this run has weights of its own."
         found.append(UnusedOption(frozenset({"weights"}), note))
-    if all(model.weights_from(weights) == "random" for model in loading):
+    if all(model.weights_setting(weights) == "random" for model in loading):
         note = "--trust-remote-code changes nothing: no weights are loaded in this run."
         found.append(UnusedOption(frozenset({"trust_remote_code"}), note))
     if all(model.code is None for model in models):
@@ -476,14 +476,14 @@ def refuse_unused(
 
 
 def _is_unused(axis: Axis, request: Request, cases: Sequence[Case]) -> bool:
-    sizes = set(getattr(request, axis.asked)) - {0}
+    sizes = set(getattr(request, axis.option_key)) - {0}
     taken = (sizes_taken(axis, case.shapes) for case in cases)
     return bool(sizes) and not any(map(sizes.intersection, taken))
 
 
 def _unused_dimensions(request: Request, cases: Sequence[Case]) -> list[str]:
-    asked = dict.fromkeys(name for text in request.dim for name in names_in(text))
-    taken = {name for case in cases for name in names_in(case.shapes.dims)}
+    asked = dict.fromkeys(name for text in request.dim for name in parse_names(text))
+    taken = {name for case in cases for name in parse_names(case.shapes.dims)}
     return [name for name in asked if name not in taken]
 
 

@@ -23,9 +23,9 @@ from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.machine import snapshot
+from accelbench.hardware.machine import take_snapshot
 from accelbench.hardware.telemetry import telemetry_for
-from accelbench.hardware.telemetry.energy import energy_meter_of
+from accelbench.hardware.telemetry.energy import combined_meter
 from accelbench.models.cost import (
     UNCOUNTED_OPTIONS,
     flops,
@@ -63,7 +63,7 @@ def memory(case: Case) -> int | None:
 
 
 def memory_of_rank(case: Case) -> int:
-    """The same of each process of a case that several share."""
+    """Return the same of each process of a case that several share."""
     try:
         if case.mode is Mode.TRAINING:
             counted = rank_memory_bytes(
@@ -80,7 +80,7 @@ def memory_of_rank(case: Case) -> int:
 
 
 def of_process(case: Case, estimate: int | None) -> int | None:
-    """An estimate as it is compared with a process's peak.
+    """Return an estimate as it is compared with a process's peak.
 
     Devices that are parts of a processor have one process, whose memory is of all of them.
     """
@@ -102,7 +102,7 @@ def weights_alone(case: Case) -> int:
 
 
 def cost(case: Case) -> AnalyticCost | None:
-    """Analytic cost of one step; None where not counted."""
+    """Analytic cost of one step; None if not counted."""
     if any(name in case.options for name in UNCOUNTED_OPTIONS):
         return None
     try:
@@ -114,7 +114,7 @@ def cost(case: Case) -> AnalyticCost | None:
 def free(device: Device) -> int | None:
     """Bytes free for a model on a device now; the device's whole memory where use is not told."""
     if device.hardware == "cpu":
-        return snapshot().memory_available
+        return take_snapshot().memory_available
     telemetry = telemetry_for(device)
     used = telemetry.device_memory_used()
     telemetry.close()
@@ -133,7 +133,7 @@ def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds_of_all(arms: Iterable[tuple[Plan, RunSettings]]) -> tuple[float, float]:
-    """The same of a run's arms together."""
+    """Return the same of a run's arms together."""
     ranges = [seconds(plan, settings) for plan, settings in arms]
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
@@ -184,7 +184,7 @@ def build_seconds(planned: Planned) -> float:
 
 
 def seconds_to_build(weights: int) -> float:
-    """The same of a number of weights."""
+    """Return the same of a number of weights."""
     return weights / _BUILD_PARAMETERS_PER_SECOND
 
 
@@ -194,7 +194,7 @@ def profile_seconds(groups: Iterable[Iterable[Planned]]) -> float:
 
 
 def energy_seconds(groups: Iterable[Iterable[Planned]], settings: RunSettings) -> float:
-    """How long energy passes take, of all launches: none where a device has no meter."""
+    """How long energy passes take, of all launches: none if a device has no meter."""
     if not settings.energy or settings.verify == "only":
         return 0.0
     from accelbench.measure.energy import EnergyRules
@@ -206,7 +206,7 @@ def energy_seconds(groups: Iterable[Iterable[Planned]], settings: RunSettings) -
 
 
 def _has_meter(device: Device) -> bool:
-    meter = energy_meter_of([device])
+    meter = combined_meter([device])
     if isinstance(meter, NotAvailable):
         return False
     meter.close()
@@ -330,7 +330,7 @@ class CaseForecast:
         step: seconds of a step, as predicted.
         memory_bytes: that it works in, as predicted.
         opening: seconds beside the steps that earlier results took as the first of a worker: build,
-            load, export, compilation, checks; None where there are none.
+            load, export, compilation, checks; None if there are none.
         again: the same of a further batch in a worker.
     """
 
@@ -380,7 +380,7 @@ class _Sum:
         self.apart[group] = self.apart.get(group, 0.0) + mean * math.sqrt(math.expm1(own**2))
 
     def range(self) -> SecondsRange:
-        """The interval of 90 % of a log-normal distribution of this mean and variance."""
+        """Return the interval of 90 % of a log-normal distribution of this mean and variance."""
         if self.mean <= 0.0:
             return SecondsRange(self.constant, self.constant, self.constant)
         variance = self.together**2 + sum(value**2 for value in self.apart.values())
@@ -490,7 +490,7 @@ _AGAIN = SecondsRange(0.1, 0.3, 1.0)
 
 
 def _is_parted(planned: Planned) -> bool:
-    """Whether its phases are timed in a pass of their own."""
+    """Return whether its phases are timed in a pass of their own."""
     case = planned.case
     return case.mode is Mode.TRAINING or bool(case.shapes.new_tokens)
 
@@ -510,7 +510,7 @@ class _CaseRules:
     def ranges(
         self, step: SecondsRange, ends: SamplingEnds, check: float
     ) -> tuple[SecondsRange, SecondsRange]:
-        """Seconds of its steps, by how long a step is, and by where sampling ends."""
+        """Return seconds of its steps, by how long a step is, and by where sampling ends."""
 
         def seconds(step: float, end: float) -> float:
             return self.seconds(step, end) + check * step

@@ -13,8 +13,8 @@ from typing import Any
 
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import Case, Option, Shapes
-from accelbench.core.devices import sharing_on
-from accelbench.core.free_dimensions import of_a_model
+from accelbench.core.devices import sharing_unit_on
+from accelbench.core.free_dimensions import resolve_sizes
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.models.file_models.given_inputs import BATCH
@@ -50,7 +50,7 @@ def parts(strategy: str, processes: int) -> int:
 
 
 def one_process(case: Case, threads: int) -> Case:
-    """The same work in one process, with the threads that each of several has."""
+    """Return the same work in one process, with the threads that each of several has."""
     options = {name: value for name, value in case.options.items() if name not in _OF_RANKS}
     return replace(case, world_size=1, options={**options, "threads": threads})
 
@@ -58,7 +58,7 @@ def one_process(case: Case, threads: int) -> Case:
 def shared_out(
     case: Case, how: Distribution, room: int | None, estimate: Estimate, takes: Takes
 ) -> SharedCase:
-    """A case for several processes, by what fits into the room of each."""
+    """Return a case for several processes, by what fits into the room of each."""
     base = replace(case, world_size=how.processes)
     candidates = [c for c in _candidates(base, how) if takes(c)]
     if not candidates:
@@ -174,7 +174,7 @@ def _up(size: float) -> str:
 
 def _sharers(case: Case) -> str:
     target = case.target
-    return f"{case.world_size} {sharing_on(target.hardware, target.runtime)}"
+    return f"{case.world_size} {sharing_unit_on(target.hardware, target.runtime)}"
 
 
 #: How much text there is depends on whether it is read or written, and is settled by itself.
@@ -182,7 +182,7 @@ _BESIDE_TEXT = tuple(axis for axis in axes_of(Part.INPUT, Part.PASSES) if axis.f
 
 
 def usual_batches(model: ModelSpec) -> tuple[int, ...]:
-    """The batches of a model of which none are named: those that it takes."""
+    """Return the batches of a model of which none are named: those that it takes."""
     if model.fixed_batch is not None:
         return (model.fixed_batch,)
     if model.file is None:
@@ -196,9 +196,10 @@ def shapes_of(model: ModelSpec, request: Request, mode: Mode) -> Iterator[Shapes
     """Shapes of batch 1, in ascending order of each size. Sizes that the model has not are None."""
     trains = mode is Mode.TRAINING
     own = (
-        None if trains and axis.part is Part.PASSES else axis.own(model) for axis in _BESIDE_TEXT
+        None if trains and axis.part is Part.PASSES else axis.default_size(model)
+        for axis in _BESIDE_TEXT
     )
-    wanted = (getattr(request, axis.asked) for axis in _BESIDE_TEXT)
+    wanted = (getattr(request, axis.option_key) for axis in _BESIDE_TEXT)
     taken = (
         _combined(size, asked) if axis.text else _taken(size, asked)
         for axis, size, asked in zip(_BESIDE_TEXT, own, wanted, strict=True)
@@ -227,7 +228,7 @@ def _combined(own: str | None, asked: Sequence[str]) -> Sequence[str | None]:
     """What was asked for of the dimensions that the model has, each combination once."""
     if own is None or not asked:
         return [own]
-    return list(dict.fromkeys(of_a_model(own, one) for one in asked))
+    return list(dict.fromkeys(resolve_sizes(own, one) for one in asked))
 
 
 def _taken(default: int | None, wanted: Sequence[int]) -> Sequence[int | None]:

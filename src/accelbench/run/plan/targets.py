@@ -14,13 +14,13 @@ from typing import Any
 from accelbench.core.case import Case, Target
 from accelbench.core.device_facts import (
     DeviceFacts,
-    devices_named,
     devices_on,
     facts_of,
+    find_devices,
     typical_device,
 )
 from accelbench.core.errors import UsageError
-from accelbench.core.plugins import HARDWARE, registered
+from accelbench.core.plugins import HARDWARE, find_entry_points
 from accelbench.core.protocols import (
     Absent,
     Device,
@@ -42,7 +42,7 @@ _WIDENED = {("webgpu", "int8"), ("wasm", "fp16")}
 
 
 def counted_as(row: Mapping[str, Any]) -> str:
-    """The word a result is counted under: what is simulated is no success and no failure."""
+    """Return the word a result is counted under: what is simulated is no success and no failure."""
     if simulation_of(row) is None:
         return str(row["status"])
     return "simulated" if row["status"] == Status.OK else "not simulated"
@@ -101,7 +101,7 @@ _IN_A_BROWSER = ("webgpu", "webnn", "wasm")
 
 
 def stand_in(hardware: str, named: str, inventory: Inventory) -> Device | DeviceFacts | None:
-    """The documented device for one that is not here; the device itself where it is, after all.
+    """Return the documented device for one that is not here; the device itself if it is, after all.
 
     Called only where nothing found answers to the name. An ordinal asks for something in this
     machine, not for a device that people know; and a card that another platform sees is here,
@@ -111,7 +111,7 @@ def stand_in(hardware: str, named: str, inventory: Inventory) -> Device | Device
     if re.fullmatch(r"\d{1,2}", named) or not known:
         return None
     typical = typical_device(hardware, named)
-    candidates = [typical] if typical else devices_named(named, hardware)
+    candidates = [typical] if typical else find_devices(named, hardware)
     candidates = [facts for facts in candidates if facts.bandwidth]
     if len(candidates) != 1:
         what = "several documents" if candidates else "no document"
@@ -161,7 +161,7 @@ class TargetDevice:
 def places(
     request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> tuple[list[TargetDevice], list[str]]:
-    """Every target of a request, and notes about platforms left out."""
+    """Return every target of a request, and notes about platforms left out."""
     notes: list[str] = []
     chosen: list[TargetDevice] = []
     unserved: list[str] = []
@@ -287,7 +287,7 @@ def device_of(
     for device in devices:
         if ordinal.lower() in (str(device.ordinal), device.unit, device.name.lower()):
             return device, None
-    meant = devices_named(ordinal, name)
+    meant = find_devices(ordinal, name)
     same = [d for d in devices if len(meant) == 1 and facts_of(d.name, name) is meant[0]]
     if same:
         return same[0], None
@@ -343,7 +343,7 @@ def named_by(
     inventory: Inventory,
     runtimes: Mapping[str, Runtime],
 ) -> dict[str, Any]:
-    """The same of several requests: each thing that one of them names."""
+    """Return the same of several requests: each thing that one of them names."""
     every = [named(request, precisions, inventory, runtimes) for request in requests]
     places: dict[str, list[list[str | None]]] = {}
     for name, found in (entry for one in every for entry in one["hardware"].items()):
@@ -368,7 +368,7 @@ def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[MissingTarget
     for kind, name, belongs in wanted:
         own = [row for row in every if belongs(row)]
         if _lacks(own):
-            elsewhere = not own and kind == "runtime" and name in registered(HARDWARE)
+            elsewhere = not own and kind == "runtime" and name in find_entry_points(HARDWARE)
             why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
             targets.append(MissingTarget(kind, name, why))
     return targets
@@ -407,7 +407,7 @@ def _status(planned: Planned) -> Status:
 
 
 def nothing_measured(rows: Iterable[Row]) -> str:
-    """Why a run measured nothing at all; empty where it did, or was only to calculate."""
+    """Return why a run measured nothing at all; empty if it did, or was only to calculate."""
     every = list(rows)
     if not _lacks(every):
         return ""

@@ -10,8 +10,8 @@ import sys
 
 from accelbench import __version__
 from accelbench.core.case import PROTOCOL_VERSION
-from accelbench.core.plugins import ENGINES, registered
-from accelbench.hardware.environment import environment
+from accelbench.core.plugins import ENGINES, find_entry_points
+from accelbench.hardware.environment import describe_environment
 from accelbench.run.process.wire import WIRE_VERSION
 
 
@@ -21,8 +21,8 @@ def main() -> None:
         "wire": WIRE_VERSION,
         "rules": PROTOCOL_VERSION,
         "accelbench": __version__,
-        "runtimes": sorted(registered(ENGINES)),
-        "environment": environment(),
+        "runtimes": sorted(find_entry_points(ENGINES)),
+        "environment": describe_environment(),
     }
     sys.stdout.write(json.dumps(introduction) + "\n")
 

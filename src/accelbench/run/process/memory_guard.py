@@ -154,7 +154,7 @@ class MemoryGuard:
         need = self._too_much(planned)
         if need is None or case.precision != "fp32":
             return None
-        return spill_to(case, case.model.weights_from(settings.weights), need, self._free, files)
+        return spill_to(case, case.model.weights_setting(settings.weights), need, self._free, files)
 
     def _too_much(self, planned: Planned) -> int | None:
         need = self._context.estimate(planned.case)

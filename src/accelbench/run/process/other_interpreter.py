@@ -26,8 +26,8 @@ from accelbench import __version__
 from accelbench.core import processes
 from accelbench.core.case import PROTOCOL_VERSION
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.formatting import join_first
 from accelbench.core.model import ModelCode, ModelFile, ModelSpec
-from accelbench.core.nouns import listed
 from accelbench.core.run_options import DEFAULT_TIMEOUT
 from accelbench.models.code_models.models import Elsewhere, looked_at_elsewhere
 from accelbench.models.file_models.kinds import FileRefusedError
@@ -249,7 +249,7 @@ def _of_here(model: ModelSpec, files: Sequence[Path], checkout: Checkout) -> lis
 
 
 def _named(files: Sequence[Path], checkout: Checkout) -> str:
-    return listed([str(path.relative_to(checkout.top.resolve())) for path in files])
+    return join_first([str(path.relative_to(checkout.top.resolve())) for path in files])
 
 
 _log = logging.getLogger(__name__)

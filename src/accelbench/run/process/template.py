@@ -20,13 +20,13 @@ from importlib import import_module
 from typing import Any
 
 from accelbench.core import processes
-from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.plugins import ENGINES, find_entry_points, load
 from accelbench.run.process import process_control, wire
 
 
 def find_runtime(name: str) -> Any:
     """Return the registered engine of that name."""
-    return load(registered(ENGINES)[name])
+    return load(find_entry_points(ENGINES)[name])
 
 
 def preload(runtime: Any) -> None:

@@ -63,7 +63,7 @@ def start_process(
         environment=interpreter.environment(environment),
         folder=interpreter.folder,
         interpreter=interpreter.program,
-        alone=interpreter.alone,
+        is_indirect=interpreter.alone,
     )
 
 
@@ -134,7 +134,7 @@ class Template:
         self._worker_pool = worker_pool
         self._name, self._process, log = worker_pool.launch(runtime, threads, "fork")
         # Nothing is measured while an engine is imported, and the conductor would only wait.
-        insert.ready()
+        insert.import_libraries()
         self._channel = worker_pool.connect(self._name, self._process, log)
         worker_pool.answer(self._channel, self._process, log, START_SECONDS)
 
@@ -305,7 +305,7 @@ class WorkerPool:
 
 def _alive(pid: int) -> Any:
     def alive() -> bool:
-        """Whether it can still call; a zombie cannot."""
+        """Return whether it can still call; a zombie cannot."""
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:

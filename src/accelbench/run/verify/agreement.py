@@ -134,7 +134,7 @@ class Pairs:
 
 
 def fits(shape: tuple[int, ...], kept: ReferenceOutputs, batches: Batches) -> bool:
-    """Whether an output has the shape that the reference's becomes in its batch."""
+    """Return whether an output has the shape that the reference's becomes in its batch."""
     if len(shape) != len(kept.shape):
         return False
     return all(batches.fits(*pair) for pair in zip(kept.shape, shape, strict=True))

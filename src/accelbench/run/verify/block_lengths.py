@@ -22,10 +22,10 @@ from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.measure.block_validation import (
     FEWEST_COMPARED,
     LAST_IS_LONGER,
-    last_is_longer,
-    samples_of,
+    is_last_longer,
+    sample_times,
 )
-from accelbench.measure.loop import Question
+from accelbench.measure.loop import BlockRequest
 from accelbench.measure.summary import choose_timing
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.messages import (
@@ -74,7 +74,7 @@ def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> 
     grown = 0.0
     for _ in range(TRIES):
         short, long = (
-            samples_of(session.sample(inputs, steps, Timing.WHOLE))[0] for steps in (few, many)
+            sample_times(session.sample(inputs, steps, Timing.WHOLE))[0] for steps in (few, many)
         )
         grown = max(grown, long / short)
         if grown >= _GROWN:
@@ -131,9 +131,9 @@ def single_steps(
 ) -> SingleStep:
     """Return the single steps of a session, beginning with those whose times are known."""
     on_a_cpu = device.hardware == "cpu" or device.unit == "cpu"
-    here = on_a_cpu and not isinstance(checked.behind, OutOfProcess)
+    here = on_a_cpu and not isinstance(checked.wrapped, OutOfProcess)
     beside = _HERE_NS if here else _NOT_KEPT_BUSY_NS if timing is Timing.WHOLE else _AWAY_NS
-    kept = clock if isinstance(checked.behind, LastStepOutputs) else None
+    kept = clock if isinstance(checked.wrapped, LastStepOutputs) else None
     slack = beside + _TICKS * clock.tick_ns()
     return SingleStep(checked.session, slack, known or [], clock=kept)
 
@@ -141,7 +141,7 @@ def single_steps(
 def refuse_thinned(
     single: SingleStep,
     inputs: Any,
-    question: Question,
+    question: BlockRequest,
     said_ns: float,
     steady: Callable[[], Any] | None = None,
 ) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def refuse_thinned(
     )
 
 
-def refuse_cheaper(single: SingleStep, others: Any, steady: Any, question: Question) -> None:
+def refuse_cheaper(single: SingleStep, others: Any, steady: Any, question: BlockRequest) -> None:
     """Raise CaseError if the inputs that were measured make steps quicker than others do."""
     explained = 0
     for _ in range(TRIES):
@@ -212,12 +212,12 @@ def refuse_late_waits(checked: CheckedSession, inputs: Any, chance: RandomSource
     # The steps before it returned before their work was done, so that their median is too small.
     for _ in range(TRIES):
         times = steps_ns(checked.session, inputs, chance.randint(*_LAST_STEPS))
-        if not last_is_longer(times):
+        if not is_last_longer(times):
             return
     raise LATE_WAITS.error(tries=TRIES, times=LAST_IS_LONGER)
 
 
-def ask_again(session: Session, inputs: Any, question: Question) -> float:
+def ask_again(session: Session, inputs: Any, question: BlockRequest) -> float:
     """Return the reported time of a step, asked for as in the steady state."""
     if question.timing is Timing.EACH:
         times = steps_ns(session, inputs, question.steps)
@@ -236,4 +236,4 @@ def steps_ns(session: Session, inputs: object, n: int) -> list[float]:
 
 
 def _block_ns(block: Block) -> float:
-    return samples_of(block)[0] / block.steps
+    return sample_times(block)[0] / block.steps

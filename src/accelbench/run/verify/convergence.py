@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.precision import narrowed
+from accelbench.core.precision import narrow_type
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Planned
@@ -228,7 +228,7 @@ def _frozen(case: Case, curve: Curve, reference: Curve) -> str:
     """Return why weights that should learn do not; "" if they do or nothing is known of them."""
     if case.options.get("pure"):
         return ""
-    narrow = narrowed(case.precision) is not None
+    narrow = narrow_type(case.precision) is not None
     still = sorted(set(reference.moved) & set(curve.still))
     if are_frozen(set(reference.moved) & {*curve.moved, *curve.still}, still, narrow):
         return f"{len(still)} weights that the reference trains do not change, such as {still[0]}"

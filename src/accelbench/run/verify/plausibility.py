@@ -16,7 +16,7 @@ from accelbench.core.case import Case
 from accelbench.core.columns import BY_NAME, step_ms
 from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import AccelbenchError
-from accelbench.core.plausible_values import STEP
+from accelbench.core.plausible_values import STEP_TIMES
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
 from accelbench.core.ranges import (
@@ -131,7 +131,7 @@ def _ranges(columns: Columns, _: KnownFacts) -> Found:
         if column is None or column.range is None or isinstance(value, (str, bool)):
             continue
         numbers = value if isinstance(value, (list, tuple)) else [value]
-        if why := next(filter(None, map(column.range.wrong, numbers)), ""):
+        if why := next(filter(None, map(column.range.explain_misfit, numbers)), ""):
             yield name, why
 
 
@@ -188,7 +188,7 @@ def _weights(facts: KnownFacts, *, counted: bool) -> float | None:
     With `counted` only those that a step reads: the others may stay in their file.
     """
     case = facts.case
-    each = _OWN_BYTES if case.model.is_own else bytes_per_weight(case.precision)
+    each = _OWN_BYTES if case.model.is_user_model else bytes_per_weight(case.precision)
     try:
         whole = weight_bytes_read(case.model, each) if counted else case.model.parameters * each
     except AccelbenchError:
@@ -259,7 +259,7 @@ def _phases(columns: Columns, facts: KnownFacts) -> Found:
 
 
 def _phase_sums(columns: Columns, facts: KnownFacts) -> Found:
-    longest = max((columns[name] for name in STEP if name in columns), default=None)
+    longest = max((columns[name] for name in STEP_TIMES if name in columns), default=None)
     for parts_of_step in PARTS[facts.case.mode.value] if longest is not None else ():
         names = [name for name in parts_of_step if name in columns]
         total = sum(columns[name] for name in names)

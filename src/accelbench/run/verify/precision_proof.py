@@ -24,10 +24,10 @@ from typing import Any
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.model import FileFormat
-from accelbench.core.precision import COMPUTED_AS_ASKED, is_type_of
+from accelbench.core.precision import MIN_REQUESTED_SHARE, is_type_of
 from accelbench.core.protocols import Evidence
 from accelbench.core.safe_text import in_quotes
-from accelbench.core.vocabulary import Mode, PrecisionWord
+from accelbench.core.vocabulary import Mode, PrecisionVerdict
 from accelbench.run.messages import (
     BAD_EVIDENCE,
     BAD_SHARE,
@@ -49,7 +49,7 @@ class PrecisionProof:
     """Whether a case was computed in the requested precision."""
 
     #: the column precision_proof; None if no precision was asked of the case.
-    word: PrecisionWord | None
+    word: PrecisionVerdict | None
     why: str = ""  # why it is not proven, or why there is no word
     warnings: tuple[str, ...] = ()  # the same as a warning of the result
 
@@ -79,11 +79,11 @@ def prove_precision(case: Case, report: Mapping[str, Any], verdict: Verdict) -> 
         if not is_shown:
             raise _other(f"no evidence names the type, and {_too_exact(case, verdict)}", case)
         why = _looks_like_fp32(case, verdict)
-        return PrecisionProof(PrecisionWord.NOT_PROVEN, why, (f"Precision not proven: {why}.",))
+        return PrecisionProof(PrecisionVerdict.NOT_PROVEN, why, (f"Precision not proven: {why}.",))
     if is_shown or (case.precision == "fp32" and _agrees_as_fp32(verdict)):
-        return PrecisionProof(PrecisionWord.PROVEN)
+        return PrecisionProof(PrecisionVerdict.PROVEN)
     why = str(details.get("computed_in_unknown") or _SILENT)
-    return PrecisionProof(PrecisionWord.NOT_PROVEN, why, (f"Precision not proven: {why}.",))
+    return PrecisionProof(PrecisionVerdict.NOT_PROVEN, why, (f"Precision not proven: {why}.",))
 
 
 def refuse_other_precision(case: Case, report: Mapping[str, Any]) -> None:
@@ -107,9 +107,9 @@ def _is_shown(case: Case, details: Mapping[str, Any]) -> bool:
 def _is_shown_by_products(case: Case, computed_in: Any) -> bool:
     shares = _shares(computed_in)
     share = _share_of(case, shares)
-    if share >= COMPUTED_AS_ASKED:
+    if share >= MIN_REQUESTED_SHARE:
         return True
-    if sum(shares.values()) - share < COMPUTED_AS_ASKED:
+    if sum(shares.values()) - share < MIN_REQUESTED_SHARE:
         return False
     most = max(shares, key=lambda name: shares[name])
     raise _other(
@@ -132,7 +132,7 @@ def _is_shown_by_weights(case: Case, details: Mapping[str, Any]) -> bool:
     share = _share_of(case, shares)
     # Norms may stay in fp32, and beside int8 the embeddings, which can be most of all weights.
     of_some = case.precision == "int8" or not details.get("weight_shares")
-    if share > 0 if of_some else share >= COMPUTED_AS_ASKED:
+    if share > 0 if of_some else share >= MIN_REQUESTED_SHARE:
         return True
     if not shares or (_keeps_whole_weights(case) and "autocast" not in details):
         return False

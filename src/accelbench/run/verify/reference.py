@@ -24,7 +24,7 @@ from typing import Any
 from accelbench.core.case import Case, Option, Target
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.model import FileFormat, ModelSpec
-from accelbench.core.precision import narrowed
+from accelbench.core.precision import narrow_type
 from accelbench.core.protocols import Device, Importing
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode
@@ -176,7 +176,7 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     room = context.free(CPU)
     spill = None
     if room is not None and need > room and not wide:
-        spill = spill_to(case, case.model.weights_from(context.settings.weights), need, room)
+        spill = spill_to(case, case.model.weights_setting(context.settings.weights), need, room)
     if room is not None and need > room and spill is None:
         raise NoReferenceError(
             f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"
@@ -321,7 +321,7 @@ class References:
         """Have the reference of a case that will be measured at these batches."""
         # Whether an item's outputs of a file or of a user's code are its own alone is not known:
         # each batch has its own reference.
-        if case.model.is_own:
+        if case.model.is_user_model:
             for batch in dict.fromkeys(batches):
                 own = _of_items(case, batch)
                 self._gather(context, own, self._question_of(own, range(batch)))
@@ -352,7 +352,7 @@ class References:
 
     def _ask_for(self, context: WorkerContext, case: Case, asked: _Asked) -> CellReference:
         """Have a reference store its outputs, unless it has, or has failed to."""
-        precision = narrowed(case.precision)
+        precision = narrow_type(case.precision)
         key = (asked.key, precision or "")
         kept = self._kept.get(asked.key)
         if kept and (key in self._rounded or precision is None or kept.folder is None):
@@ -405,7 +405,7 @@ class References:
         asked = self._asked_of(case)
         if asked is None:
             return None
-        return self._rounded.get((asked.key, narrowed(case.precision) or ""))
+        return self._rounded.get((asked.key, narrow_type(case.precision) or ""))
 
     def fp64(self, context: WorkerContext, case: Case) -> float:
         """Return how far the reference is from itself in fp64; 0 if that is not known."""
@@ -422,7 +422,7 @@ class References:
         model = asked.case.model
         if model.format is FileFormat.CALLABLE:
             return OwnRounding()
-        if precision := narrowed(case.precision):
+        if precision := narrow_type(case.precision):
             errors = self._rounded_errors.get((asked.key, precision), {})
             return OwnRounding(f"rounding to {precision}", errors)
         ways = (LAST_PLACES, FP64) if model.graph is not None else (FP64, LAST_PLACES)
@@ -494,7 +494,7 @@ def _affordable(context: WorkerContext, case: Case) -> int:
     one = _of_items(reference_of(case), 1)
     if context.cost(Planned(one, CPU)) is None:
         return 0  # the estimate by the number of weights is too low for convolutions
-    steps = _STEPS + bool(narrowed(case.precision))
+    steps = _STEPS + bool(narrow_type(case.precision))
     return int(_SPARE_SECONDS / seconds(context, one, steps))
 
 
@@ -510,7 +510,7 @@ def batchless(case: Case) -> str:
 
 def _question(case: Case) -> str:
     """Return what shares a reference: a case at any batch; a user's model only at its own."""
-    return case.case_id if case.model.is_own else batchless(case)
+    return case.case_id if case.model.is_user_model else batchless(case)
 
 
 def _of_items(case: Case, items: int) -> Case:

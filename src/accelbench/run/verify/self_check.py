@@ -22,7 +22,7 @@ from accelbench.core.case import Case
 from accelbench.core.protocols import Block, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.shared.sketches import outputs_digest
-from accelbench.measure.block_validation import samples_of
+from accelbench.measure.block_validation import sample_times
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.inputs import tensors
 from accelbench.run.messages import CACHED, CACHED_PHASE, NOT_REAL
@@ -224,7 +224,7 @@ def _differ(first: StepOutputs, second: StepOutputs) -> bool:
 def _has_telling_weights(case: Case, first: StepOutputs) -> bool:
     """Return whether other weights must give other outputs."""
     # A user's module may have none, or pick the same class with others.
-    if not case.model.is_own:
+    if not case.model.is_user_model:
         return True
     floats = any(np.asarray(values).dtype.kind in "fc" for values in first.outputs.values())
     return case.model.parameters > 0 and floats
@@ -330,13 +330,13 @@ class CacheTrials:
         # Two after the first: if every other step is left out, one of them is.
         steps = self._chance.randint(1, most)
         block = checked.sample_some(self.inputs, steps, steps + self._chance.randint(0, 7))
-        hidden, times = checked.hidden_ns, samples_of(block)
+        hidden, times = checked.unexplained_ns, sample_times(block)
         first = max(times) + single.wait_ns()  # any of them may be the one that computed
         self._repeats += sorted(times)[:-1]
         usually_hidden = []
         for _ in range(max(1, 3 - len(times))):
             self._repeats.append(single.step(self.inputs))
-            usually_hidden.append(checked.hidden_ns)
+            usually_hidden.append(checked.unexplained_ns)
         self.firsts.append(first + max(0.0, hidden - self._brought - max(usually_hidden)))
         return self._repeats
 
@@ -350,7 +350,7 @@ class CacheTrials:
         if self._chance.randint(0, 1):  # if every other step is left out, perhaps this one is
             self._single.step(used)
         step = self._single.step(used)
-        return step + max(0.0, self._checked.hidden_ns - self._brought)
+        return step + max(0.0, self._checked.unexplained_ns - self._brought)
 
     def saves(self, usual: float) -> bool:
         """Return whether first steps take so much longer that the others cannot be doing their
@@ -359,8 +359,8 @@ class CacheTrials:
 
     def _made(self) -> Any:
         checked, seed = self._checked, self._chance.randint(0, LAST_SEED)
-        if isinstance(checked.behind, SimilarInputs) and not self._case.model.inputs:
-            return prepare_other(checked.behind, self._case, seed)
+        if isinstance(checked.wrapped, SimilarInputs) and not self._case.model.inputs:
+            return prepare_other(checked.wrapped, self._case, seed)
         return checked.session.prepare(self._case, seed=seed)
 
 

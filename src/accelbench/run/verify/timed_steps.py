@@ -34,7 +34,7 @@ import numpy as np
 from accelbench.core.abilities import EvaluatedOutputs, LastStepOutputs, OutOfProcess, RemoteOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.precision import FEW_VALUES, narrowed
+from accelbench.core.precision import FEW_VALUES, narrow_type
 from accelbench.core.protocols import Session
 from accelbench.engines.shared.sketches import (
     DECODE_LOGITS,
@@ -45,7 +45,7 @@ from accelbench.engines.shared.sketches import (
     Sketch,
     sketch,
 )
-from accelbench.measure.block_validation import samples_of
+from accelbench.measure.block_validation import sample_times
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.short_steps import shortened
 from accelbench.run.messages import OTHER_STEPS
@@ -206,15 +206,15 @@ class UnseenSteps:
         steps = self._chance.randint(*self._most)
         announced = steps + self._chance.randint(*_MORE_STEPS)
         block = self._checked.sample_some(inputs, steps, announced)
-        self._steps += samples_of(block)
-        self._beside.append(self._checked.beside_ns)
+        self._steps += sample_times(block)
+        self._beside.append(self._checked.outside_ns)
         outputs, first_ns = self._fetched()
         self._waits.append(first_ns)
         if is_new:
-            self.first_ns = float(max(samples_of(block)))
+            self.first_ns = float(max(sample_times(block)))
         self._again.append(self._fetched()[1])
         if block.steps == 1:  # its time lasts until its outputs are there, less what fetching takes
-            self.alone.append(samples_of(block)[0] + max(0.0, first_ns - self._again[-1]))
+            self.alone.append(sample_times(block)[0] + max(0.0, first_ns - self._again[-1]))
         return outputs
 
     def _fetched(self) -> tuple[Sketches, float]:
@@ -297,7 +297,7 @@ def copied_items(
     random = np.random.default_rng([draw, 2])
     known = np.zeros(len(batches.found), bool)
     known[batches.common()[1]] = True
-    least = 1 if narrowed(precision) is None else FEW_VALUES
+    least = 1 if narrow_type(precision) is None else FEW_VALUES
     for name in judged_outputs(right):
         values = _by_item(outputs[name], right[name].shape, batches, _COLUMNS, random)
         if values is None or values.shape[1] < least or not is_number(values):

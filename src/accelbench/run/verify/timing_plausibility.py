@@ -46,8 +46,8 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.shared.sketches import DECODE_LOGITS, MOST_VALUES, TOKENS, places
-from accelbench.measure.block_validation import samples_of
-from accelbench.measure.loop import Question
+from accelbench.measure.block_validation import sample_times
+from accelbench.measure.loop import BlockRequest
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.short_steps import SHORT_PASSES, SHORT_TOKENS
 from accelbench.run.messages import (
@@ -149,7 +149,7 @@ class TimingWatch:
         case: Case,
         said_ns: float,
         alone: bool = False,
-        question: Question | None = None,
+        question: BlockRequest | None = None,
         known: tuple[Any, list[float]] | None = None,
         verified_nbytes: int | None = None,
         steady: Any = None,
@@ -325,15 +325,15 @@ class FreshSteps:
         inputs = session.prepare(self.case, seed=CHANCE.randint(0, LAST_SEED))
         session.sample(self.used, 1, Timing.EACH)  # threads are awake then
         block = self.checked.sample_some(inputs, 1, 1 + CHANCE.randint(0, _MOST_MORE))
-        took = max(samples_of(block)) + self.single.wait_ns()
-        left = cast("LastStepOutputs", self.checked.behind).stepped(MOST_VALUES)
-        right = seen(self.checked.behind, self.case, inputs).sketches
+        took = max(sample_times(block)) + self.single.wait_ns()
+        left = cast("LastStepOutputs", self.checked.wrapped).stepped(MOST_VALUES)
+        right = seen(self.checked.wrapped, self.case, inputs).sketches
         refuse_other(self.case, left, right, self.other)
         return float(took)
 
 
 def refuse_quicker_than_fresh(
-    fresh: FreshSteps, question: Question, said_ns: float, known_ns: float
+    fresh: FreshSteps, question: BlockRequest, said_ns: float, known_ns: float
 ) -> tuple[str, ...]:
     """Raise CaseError if reported steps are too quick for steps with new inputs.
 

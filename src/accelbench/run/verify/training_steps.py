@@ -22,10 +22,10 @@ import numpy as np
 from accelbench.core.abilities import StepPreview, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.precision import narrowed
+from accelbench.core.precision import narrow_type
 from accelbench.core.protocols import Block, Device, Session
-from accelbench.measure.block_validation import samples_of
-from accelbench.measure.loop import Question
+from accelbench.measure.block_validation import sample_times
+from accelbench.measure.loop import BlockRequest
 from accelbench.measure.losses import LEARNED
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.messages import UNTRAINED
@@ -135,7 +135,7 @@ class TrainingSteps:
             self._refuse_still(since)
 
     def check(
-        self, clock: Clock, device: Device, question: Question | None, said_ns: float
+        self, clock: Clock, device: Device, question: BlockRequest | None, said_ns: float
     ) -> TrainingVerdict:
         """Check single steps, starting from the weights after the measurement.
 
@@ -149,7 +149,7 @@ class TrainingSteps:
         known = self._refuse_other_steps(checked, device, alone, said_ns)
         self._refuse_frozen()
         slower: tuple[str, ...] = ()
-        if question is not None and not question.alone and said_ns <= LONGEST_STEP_NS:
+        if question is not None and not question.is_single_step and said_ns <= LONGEST_STEP_NS:
             if question.last_is_longer:
                 refuse_late_waits(checked, self.inputs, CHANCE)
             single = single_steps(checked, device, clock, question.timing, alone)
@@ -170,7 +170,7 @@ class TrainingSteps:
         if self._explained_by_overflow(steps):
             return
         is_decayed = str(self._case.options.get("optimizer", "adamw")) == "adamw"
-        if not is_decayed and (not self._moved_at or self._case.model.is_own):
+        if not is_decayed and (not self._moved_at or self._case.model.is_user_model):
             # SGD moves nothing if there is no gradient, as in a model whose units are all at rest.
             self._at_rest = True
             return
@@ -179,7 +179,7 @@ class TrainingSteps:
 
     def _explained_by_overflow(self, steps: int) -> bool:
         """Return whether fp16's scaler has skipped as many steps since the last look."""
-        if narrowed(self._case.precision) != "fp16":
+        if narrow_type(self._case.precision) != "fp16":
             return False
         training = self._session.evidence().details.get("training", {})
         skipped = training.get("skipped_steps") or 0
@@ -212,7 +212,7 @@ class TrainingSteps:
             before = self._values or {}
             # Announced as one of several, so that the step does not look like the last of a block.
             block = checked.sample_some(self.inputs, 1, CHANCE.randint(*_ANNOUNCED))
-            alone += map(float, samples_of(block))
+            alone += map(float, sample_times(block))
             self._steps += block.steps
             self._losses += block.losses
             self.look()
@@ -223,7 +223,7 @@ class TrainingSteps:
             wrong += [why] if why else []
         # A user's model may draw random numbers from a state that a preview does not restore.
         least = 2 if _repeats(device) else tries // 2 + 1
-        if len(wrong) >= least and not self._case.model.is_own:
+        if len(wrong) >= least and not self._case.model.is_user_model:
             raise UNTRAINED.error(wrong[-1])
         return not wrong
 

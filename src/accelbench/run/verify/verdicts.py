@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelbench.core.precision import narrowed
+from accelbench.core.precision import narrow_type
 
 OK, FAILED, NOT_DONE, REFERENCE = "ok", "failed", "not_done", "reference"
 #: Why nothing was compared, where `--benchmark-only` wants it so.
@@ -102,7 +102,7 @@ _TIMES_ROUNDED = 4.0
 
 def tolerance_of(precision: str) -> Tolerance:
     """Return the tolerance of a precision; autocast has that of the type it narrows to."""
-    return TOLERANCES[narrowed(precision) or "fp32"]
+    return TOLERANCES[narrow_type(precision) or "fp32"]
 
 
 def compute_tolerance(precision: str, rounded: float | None) -> float:

@@ -173,7 +173,11 @@ class Verifications:
         """Return the error that a narrow precision alone costs, or None if it shows nothing."""
         # A file that is run as it is stored is compared with itself, which rounds the same numbers.
         # Decisions, such as token ids, may agree by chance.
-        if case.as_stored or not answer.get("numeric", True) or self.yardsticks.of(case) is None:
+        if (
+            case.is_run_as_stored
+            or not answer.get("numeric", True)
+            or self.yardsticks.of(case) is None
+        ):
             return None
         return self.yardsticks.rounded(case)
 

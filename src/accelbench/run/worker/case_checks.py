@@ -40,13 +40,13 @@ from accelbench.core.clock import Clock
 from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterReading
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Job, Session
-from accelbench.core.unusable_reasons import MOST_WAITING, NOT_USED
+from accelbench.core.unusable_reasons import MAX_WAITING, NOT_USED
 from accelbench.core.vocabulary import Mode, Quality, Timing
 from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.hardware.common import NotAvailable, is_processor
 from accelbench.hardware.detect import detect
 from accelbench.hardware.hostmemory import PageUse, read_page_use
-from accelbench.hardware.telemetry.energy import energy_meter_of
+from accelbench.hardware.telemetry.energy import combined_meter
 from accelbench.hardware.thread_times import (
     ThreadTimes,
     ThreadUse,
@@ -54,9 +54,9 @@ from accelbench.hardware.thread_times import (
     descendants,
     read_thread_times,
 )
-from accelbench.measure.block_validation import is_parted
+from accelbench.measure.block_validation import has_phases
 from accelbench.measure.energy import EnergyPass, EnergyReport, MeterFacts, no_energy
-from accelbench.measure.loop import Measurement, Question
+from accelbench.measure.loop import BlockRequest, Measurement
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.inputs import items_per_step
 from accelbench.models.short_steps import shortened
@@ -135,7 +135,7 @@ class CaseChecks:
         self._repeatable = True
         self._left: Sketches = {}
         self._steady: Any = None  # the inputs of the steady state, until the case is checked
-        self._asked: Question | None = None
+        self._asked: BlockRequest | None = None
         self.training: TrainingSteps | None = None  # of the case that was measured last
 
     def watch(self, case: Case) -> Callable[[Block], None]:
@@ -147,7 +147,7 @@ class CaseChecks:
         self.training = TrainingSteps(self._session, case, self.wall)
         return self.training.note
 
-    def steady_state_over(self, question: Question | None = None, inputs: Any = None) -> None:
+    def steady_state_over(self, question: BlockRequest | None = None, inputs: Any = None) -> None:
         """Keep what the last block left, before the session is asked anything else."""
         self._asked, self._steady = question, inputs
         if self.training is not None:
@@ -208,7 +208,7 @@ class CaseChecks:
                 if wanted and unseen is not None and look.checked is not None:
                     warnings += self._refuse_quicker(case, said_ns, unseen, look.checked)
                 is_first = look.checked is not None and case.mode is Mode.INFERENCE
-                if is_first and is_parted(self._session):
+                if is_first and has_phases(self._session):
                     checked = CheckedSession(self._session, self._clock, self.wall)
                     refuse_cached_phases(checked, shortened(case), CHANCE)
         except CaseError as error:
@@ -218,7 +218,7 @@ class CaseChecks:
             if isinstance(before, NotAvailable) or isinstance(after, NotAvailable):
                 raise
             waiting = compare(before, after).wait_share
-            if waiting <= MOST_WAITING:
+            if waiting <= MAX_WAITING:
                 raise
             warning = (
                 f"Not checked whether every timed step did its work ({error}). Other processes had"
@@ -237,7 +237,7 @@ class CaseChecks:
     def _own_inputs(self, case: Case) -> Callable[[], Any] | None:
         """Return a function that gives inputs like those of the steady state, or None."""
         # A user's model may decide by their values: other inputs may honestly take longer.
-        if case.model.is_own or not case.model.inputs:
+        if case.model.is_user_model or not case.model.inputs:
             return None
         steady = self._steady_inputs(case)
         return lambda: self._session.prepare(case) if steady is None else steady
@@ -262,7 +262,7 @@ class CaseChecks:
         fresh = self._fresh_steps(case, question, checked.others)
         return refuse_quicker_than_fresh(fresh, question, said_ns, unseen.first_ns)
 
-    def _fresh_steps(self, case: Case, question: Question, others: Sketches) -> FreshSteps:
+    def _fresh_steps(self, case: Case, question: BlockRequest, others: Sketches) -> FreshSteps:
         session = CheckedSession(self._session, self._clock, self.wall)
         single = single_steps(session, self._device, self._clock, question.timing)
         return FreshSteps(session, case, single, others, self._steady_inputs(case))
@@ -272,7 +272,12 @@ class CaseChecks:
     ) -> tuple[str, ...]:
         """Compare steps in blocks with single steps, also if time is not compared with work."""
         watch, question = self._watch, self._asked
-        if watch is None or question is None or question.alone or case.mode is Mode.TRAINING:
+        if (
+            watch is None
+            or question is None
+            or question.is_single_step
+            or case.mode is Mode.TRAINING
+        ):
             return ()
         known = unseen.alone if unseen is not None else []
         if watch.wants(case, said_ns) or (not known and said_ns > LONGEST_STEP_NS):
@@ -330,7 +335,7 @@ class CaseChecks:
             # Times of short steps say nothing of the case's.
             return checked, OK, self._refuse_other_tokens(case, said_ns, checked.seen)
         refuse_other(case, self._left, checked.seen, checked.others)
-        if checked.others is not None and not case.model.is_own:
+        if checked.others is not None and not case.model.is_user_model:
             refuse_other_sizes(checked.seen, checked.others)
         self._refuse_other_tokens(case, said_ns, checked.seen)
         if checked.others is not None and checked.stepped is not None:
@@ -472,7 +477,7 @@ def measured_energy(
     phase: Callable[[str], None],
 ) -> EnergyReport:
     """Return the energy of a case on an open session, or why there is none."""
-    meter = energy_meter_of(devices)
+    meter = combined_meter(devices)
     if isinstance(meter, NotAvailable):
         return no_energy(meter.reason)
     try:
@@ -621,7 +626,7 @@ def judge(use: ThreadUse, threads: int | None, computes: bool = False) -> LoadRe
             " process or device computes it."
         )
     share: float | None = use.wait_share
-    unusable = use.wait_share > MOST_WAITING
+    unusable = use.wait_share > MAX_WAITING
     if unusable and use.waited_ns <= _LEAST_OF_WALL * use.wall_ns:
         share, unusable = None, False
         reasons["cpu_wait_share"] = "its threads had too little work for a share to mean anything"

@@ -18,7 +18,7 @@ from accelbench.core.abilities import RoundingReference
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.identity import plain
+from accelbench.core.identity import to_plain
 from accelbench.core.precision import FEW_VALUES
 from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
@@ -137,7 +137,7 @@ class OutputComparison:
             held, doubted = max(runs, key=lambda held: held.error), list[int]()
         else:
             held, doubted = self._compare(yardstick)
-        evidence = plain(self._session.evidence())
+        evidence = to_plain(self._session.evidence())
         return {**_answer(held), "evidence": evidence, "doubted": doubted}
 
     def _compare(self, yardstick: _Yardstick) -> tuple[Agreement, list[int]]:
@@ -191,13 +191,13 @@ class _Yardstick:
     @classmethod
     def of(cls, request: Mapping[str, Any]) -> _Yardstick:
         case, folder, draw = _asked(request)
-        allowed = compute_tolerance(case.compared_in, request["rounded"])
+        allowed = compute_tolerance(case.tolerance_precision, request["rounded"])
         spare_ns = request.get("spare_ns", 0.0)
         return cls(case, tuple(request["items"]), *_kept(folder), allowed, draw, spare_ns)
 
     @property
     def precision(self) -> str:
-        return self.case.compared_in
+        return self.case.tolerance_precision
 
     def batches(self, order: tuple[int, ...]) -> Batches:
         return Batches(self.items, order)
@@ -246,7 +246,7 @@ def _answer(held: Agreement) -> dict[str, Any]:
 
 
 def finite(value: float) -> float | None:
-    """A number as JSON holds it."""
+    """Return a number as JSON holds it."""
     return value if math.isfinite(value) else None
 
 

@@ -22,15 +22,15 @@ from accelbench.core.run_options import JobSettings
 from accelbench.engines.shared.arrays import feeding
 from accelbench.measure.accuracy import (
     WIDTH,
-    AccuracyFigure,
-    cells_of,
-    f1_of,
-    figure_of,
+    AccuracyEstimate,
+    confusion_cells,
+    estimate_accuracy,
+    estimate_f1,
+    is_in_top,
     perplexity_scores,
-    predictions,
+    predict_classes,
     token_losses,
-    wilson,
-    within_top,
+    wilson_interval,
 )
 from accelbench.models.data.labelled import LabelledData, batch_of
 from accelbench.models.data.labelled_feed import labelled_data
@@ -94,8 +94,8 @@ class ClassScores:
             )
         self._refuse_beyond(labels)
         wide = values.astype(np.float64) if values.dtype.kind == "f" else values
-        self._cells.append(cells_of(labels, predictions(wide)))
-        self._hits.append(within_top(wide, labels.astype(np.int64), _TOP))
+        self._cells.append(confusion_cells(labels, predict_classes(wide)))
+        self._hits.append(is_in_top(wide, labels.astype(np.int64), _TOP))
 
     def _chosen(self, outputs: Outputs) -> str:
         """Return the name of the output with the classes; raise CaseError if it is not clear
@@ -159,13 +159,13 @@ class ClassScores:
 
     def details(self) -> dict[str, Any]:
         cells = np.concatenate(self._cells)
-        figures: dict[AccuracyMetric, AccuracyFigure] = {
-            AccuracyMetric.TOP1: wilson(int(self._right(cells).sum()), len(cells)),
-            AccuracyMetric.F1: f1_of(cells),
+        figures: dict[AccuracyMetric, AccuracyEstimate] = {
+            AccuracyMetric.TOP1: wilson_interval(int(self._right(cells).sum()), len(cells)),
+            AccuracyMetric.F1: estimate_f1(cells),
         }
         if self._classes > _TOP:
             hits = np.concatenate(self._hits)
-            figures[AccuracyMetric.TOP5] = wilson(int(hits.sum()), len(hits))
+            figures[AccuracyMetric.TOP5] = wilson_interval(int(hits.sum()), len(hits))
         return {
             "output": self._output,
             "classes": self._classes,
@@ -345,7 +345,7 @@ def _measured(
     if scores is None:
         raise CaseError("data_unreadable", "There is no sample that can be read.")
     values = scores.values()
-    figure = figure_of(scores.metric, values)
+    figure = estimate_accuracy(scores.metric, values)
     if not math.isfinite(figure.value):
         raise AccelbenchError("The model's outputs are no numbers that a loss can be made of.")
     columns = {

@@ -30,8 +30,8 @@ from accelbench.core.abilities import (
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
-from accelbench.core.identity import plain
-from accelbench.core.profile import Profiling, by_kind
+from accelbench.core.identity import to_plain
+from accelbench.core.profile import Profiling, group_by_kind
 from accelbench.core.protocols import ArtifactFormat, DeviceMemory, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import MIB, Provenance, Quality, Status, Timing
@@ -40,14 +40,14 @@ from accelbench.hardware.hostmemory import (
     HostMemory,
     MemorySampler,
     PageUse,
-    give_back_freed_memory,
     read_page_use,
+    release_freed_memory,
 )
 from accelbench.hardware.thread_times import read_thread_times
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.energy import EnergyReport, no_energy
 from accelbench.measure.intervals import Interval
-from accelbench.measure.loop import Measurement, Question, Rules, measure
+from accelbench.measure.loop import BlockRequest, Measurement, Rules, measure
 from accelbench.measure.losses import LossLog
 from accelbench.measure.stopping import StoppingRule
 from accelbench.measure.validated_session import CheckedSession
@@ -171,11 +171,11 @@ def profile(session: Session, case: Case, runtime: str, folder: str | None) -> d
     engine_profile = session.profile(inputs, steps, Path(folder) if folder else None)
     body = {
         "engine": session.evidence().engine,
-        **plain(engine_profile),
-        "explained": engine_profile.explained,
+        **to_plain(engine_profile),
+        "explained": engine_profile.explained_share,
         "kinds": [
-            {name: value for name, value in plain(operator).items() if name != "name"}
-            for operator in by_kind(engine_profile)
+            {name: value for name, value in to_plain(operator).items() if name != "name"}
+            for operator in group_by_kind(engine_profile)
         ],
     }
     return {"profile": body, "why_not": None}
@@ -272,7 +272,7 @@ def loss_curve(
     """
     # Blocks have random lengths: what trains only in the last step of a block has another curve.
     log = LossLog()
-    checked = CheckedSession(session, clock, wall, log.note).session
+    checked = CheckedSession(session, clock, wall, log.record).session
     reference = session if isinstance(session, TrainingReference) else None
     nudge, narrow = request.get("nudge", 0.0), request.get("narrow", False)
     with cast("DropoutSwitchable", session).without_dropout():
@@ -482,9 +482,9 @@ class CaseBench:
         checks, side = self._checks, self._side
         assert checks is not None  # as the session is there
         assert side is not None
-        give_back_freed_memory()
+        release_freed_memory()
 
-        def steady_state_over(question: Question, inputs: Any) -> None:
+        def steady_state_over(question: BlockRequest, inputs: Any) -> None:
             side.end_steady_state()
             checks.steady_state_over(question, inputs)
 
@@ -514,13 +514,13 @@ class CaseBench:
         energy = self._energy(session, case, _said_ns(measured))
         used = side.judge_load(case, result)
         result = side.judge_pages(result).applied_to(used.applied_to(result))
-        metrics = {**plain(result.metrics), "steps_verified": checked.steps_verified}
+        metrics = {**to_plain(result.metrics), "steps_verified": checked.steps_verified}
         columns, reasons = side.keep_plausible(case, measured, {**metrics, **energy.columns})
         warnings = [*result.warnings, *skipped(result), *noted(result), *uncompiled]
         warnings += checked.warnings
         samples = samples_left(result.samples, reasons)
         return {
-            **plain(result),
+            **to_plain(result),
             "metrics": columns,
             "null_reasons": {**energy.reasons, **used.reasons, **reasons},
             "self_check": checked.self_check,
@@ -535,7 +535,7 @@ class CaseBench:
         model = None if self._job is None else self._job.case.model
         if (
             model is not None
-            and model.is_own
+            and model.is_user_model
             and (advice := index_advice(str(found["message"]), model.inputs))
         ):
             return {**found, "advice": advice}

@@ -30,7 +30,7 @@ from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.engines.pytorch.session import PytorchSession
 from accelbench.engines.shared.communication import Span, is_collective, shared
 from accelbench.engines.shared.local import walls
-from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
+from accelbench.hardware.hostmemory import HostMemory, release_freed_memory
 from accelbench.models.inputs import choosing, make_inputs, tensors
 from accelbench.models.losses import named
 
@@ -330,7 +330,7 @@ class RankWork:
         self.close()
         for module in PytorchRuntime.info.preload:  # as the workers of one process have it
             import_module(module)
-        give_back_freed_memory()
+        release_freed_memory()
         self._memory = HostMemory.start()
         session = self._session = RankSession(job_from_json(job), self._clock, self._ranks)
         return {
@@ -380,7 +380,7 @@ class RankWork:
         self._held.pop(what).close()
 
     def _reset_memory(self) -> None:
-        give_back_freed_memory()
+        release_freed_memory()
         self._memory.reset_peak()
         self._opened().reset_memory()
 

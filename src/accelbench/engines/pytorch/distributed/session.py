@@ -154,7 +154,7 @@ class DistributedSession:
         return found
 
     def reset_memory(self) -> None:
-        """The ranks have restarted their counters with those of the host."""
+        """Return the ranks have restarted their counters with those of the host."""
 
     def device_memory(self) -> DeviceMemory | None:
         answers: list[DeviceMemory | None] = self._group.ask("device_memory")

@@ -1,7 +1,7 @@
-"""Words of sentences and lists: counts, digits, missing values, durations, names that are alike.
+"""Text of counts, numbers, durations, missing values and similar names.
 
-A value that could be known is `no data`; a value that cannot exist, as times of an emulated device,
-is `n/a`. Files for programs have null, or nothing. Pure.
+A value that could be known is `no data`; a value that cannot exist, such as the time of an emulated
+device, is `n/a`. Files for programs have null, or nothing.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.safe_text import in_quotes
 
-#: Digits of a figure that anybody reads.
+#: Significant digits of a shown value.
 _DIGITS = 3
 
 
-def digits(value: float) -> str:
-    """Three digits, or as many as a whole number has, never an exponent: 0.153, 12.3, 1,240."""
+def format_digits(value: float) -> str:
+    """Return three significant digits without an exponent: 0.153, 12.3, 1,240."""
     if value == 0 or not isfinite(value):
         return f"{value:.0f}"
     places = max(0, _DIGITS - 1 - floor(log10(abs(value))))
     return f"{value:,.{places}f}"
 
 
-def figure(value: float | None) -> str:
+def format_value(value: float | None) -> str:
     """Return three digits, or "no data" without a value."""
-    return NO_DATA if value is None else digits(value)
+    return NO_DATA if value is None else format_digits(value)
 
 
-def four_digits(value: float) -> str:
+def format_four_digits(value: float) -> str:
     """Return four digits without an exponent, or all of a large number: 0.1234, 12.3, 23,960."""
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
-def counted(number: int, singular: str, many: str = "") -> str:
-    """3 cells, 1 cell."""
-    return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
+def format_count(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun: "3 launches", "1 launch"."""
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
-def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
-    """The first of them, and how many more there are."""
-    shown = between.join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def join_first(names: Sequence[str], limit: int = 3, separator: str = ", ") -> str:
+    """Return the first names, and the number of the others."""
+    shown = separator.join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
 #: A value that could be known, and is not.
 NO_DATA = "no data"
-#: There can be no value: the question does not apply.
+#: There can be no value.
 NOT_APPLICABLE = "n/a"
-#: What is shown instead of an interval that is too wide to be one.
+#: Shown instead of an interval that is too wide.
 NOT_KNOWN = "not known"
 UNKNOWN_DEVICE = "unknown device"
 UNKNOWN_ENGINE = "unknown engine"
@@ -61,20 +61,20 @@ UNKNOWN_MODEL = "unknown model"
 UNKNOWN_BATCH = "unknown batch"
 
 
-def batch_text(batch: object) -> str:
-    """The size of a batch; one that nobody says is no batch of one."""
+def format_batch(batch: object) -> str:
+    """Return the text of a batch size, which may be unknown."""
     return f"batch {batch}" if batch else UNKNOWN_BATCH
 
 
-#: Beyond it no engine can count: tensors are indexed by signed 32 or 64 bits.
+#: Largest count that every engine accepts: some index tensors by signed 32 bits.
 LARGEST = 2**31 - 1
 
 
-def words(values: Iterable[str] | None) -> tuple[str, ...]:
-    """Return every word of a list option, in order, each once.
+def split_words(values: Iterable[str] | None) -> tuple[str, ...]:
+    """Return every word of a list option, in order and without duplicates.
 
-    An empty list raises UsageError: an empty variable of a shell leaves it, and that is not the
-    same as no option.
+    An empty list raises UsageError: an empty shell variable causes it, and it differs from a
+    missing option.
     """
     given = list(values or ())
     entries = [w for value in given for w in value.replace(",", " ").split()]
@@ -83,10 +83,10 @@ def words(values: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def numbers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[int, ...]:
-    """Whole numbers, each of at least `least`."""
+def parse_integers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[int, ...]:
+    """Return whole numbers, each at least `least`; raise UsageError for others."""
     integers = []
-    for word in words(values):
+    for word in split_words(values):
         try:
             number = int(word)
         except ValueError:
@@ -110,8 +110,8 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def seconds(text: str | None, option: str) -> float | None:
-    """A duration as people write it: 90, 90s, 10m, 1.5h."""
+def parse_duration(text: str | None, option: str) -> float | None:
+    """Return the seconds of a duration such as 90, 90s, 10m or 1.5h."""
     if text is None:
         return None
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -127,70 +127,72 @@ def seconds(text: str | None, option: str) -> float | None:
     return value
 
 
-def duration_word(value: float) -> str:
-    """Return a duration as `seconds` reads it: 90s, 10m, 2h."""
+def format_duration(value: float) -> str:
+    """Return a duration as `parse_duration` reads it: 90s, 10m, 2h."""
     for unit, size in (("h", 3600.0), ("m", 60.0)):
         if value % size == 0:
             return f"{value / size:g}{unit}"
     return f"{value:g}s"
 
 
-#: How like a name has to be. Names of platforms are short: one slip in four letters is a quarter.
-LIKE = 0.5
-#: Names that are offered.
+#: Least similarity of a suggested name: one wrong letter in four leaves 0.75, transposed ones 0.5.
+MIN_SIMILARITY = 0.5
+#: Most names that are suggested.
 _MOST = 3
 
 
-def near(word: str, names: Iterable[str], like: float = LIKE) -> list[str]:
-    """Names that are like a word, whatever their case; the likest first."""
+def find_similar(word: str, names: Iterable[str], similarity: float = MIN_SIMILARITY) -> list[str]:
+    """Return names that resemble a word in any case, most similar first."""
     spelt: dict[str, list[str]] = {}
     for name in names:
         spelt.setdefault(name.lower(), []).append(name)
-    matches = difflib.get_close_matches(word.lower(), spelt, n=_MOST, cutoff=like)
+    matches = difflib.get_close_matches(word.lower(), spelt, n=_MOST, cutoff=similarity)
     return [spelling for low in matches for spelling in spelt[low]]
 
 
-def meant(word: str, names: Iterable[str], otherwise: str = "Known", like: float = LIKE) -> str:
-    """Return the advice: the names that are like a word, or after `otherwise` all of them."""
+def suggest(
+    word: str, names: Iterable[str], otherwise: str = "Known", similarity: float = MIN_SIMILARITY
+) -> str:
+    """Return the advice: similar names, or all names after `otherwise`."""
     every = list(names)
-    hits = near(word, every, like)
+    hits = find_similar(word, every, similarity)
     return f"Did you mean {' or '.join(hits)}?" if hits else f"{otherwise}: {', '.join(every)}."
 
 
 _TORCH_CPU = "PyTorch in fp32 on the CPU"
 _OF_FILES = "each file as it is on the CPU, nothing of it rewritten"
-#: Where the evidence names what outputs were compared with, if not the model as it is.
-HELD_AGAINST = "held_against"
+#: Key in the evidence of the reference, if it is not the unchanged model.
+REFERENCE_KEY = "held_against"
 _OF_CONVERTED = "graphs of old operators converted to opset 7 by onnx"
 _OF_CALLABLES = "each callable's own reference"
 _ORDER = (_TORCH_CPU, _OF_FILES, _OF_CONVERTED, _OF_CALLABLES)
 _REFERENCES = {"file": _OF_FILES}
-#: The runtime of callables.
-_CALLS = "python"
+#: Engine of callables.
+_CALLABLE_ENGINE = "python"
 
 
-def reference_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What outputs are compared with: of files, the graph as it is; of callables, their owner's."""
+def describe_references(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the references that outputs of results were compared with."""
     kinds = {
         _OF_CALLABLES
-        if row.get("runtime") == _CALLS
+        if row.get("runtime") == _CALLABLE_ENGINE
         else _OF_CONVERTED
-        if _names_another(row)
+        if _has_named_reference(row)
         else _REFERENCES.get(str(row.get("weights")), _TORCH_CPU)
         for row in rows
     }
     return " and ".join(words for words in _ORDER if words in kinds)
 
 
-def naming(reference: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Evidence that names what outputs were compared with."""
-    details = {**(evidence.get("details") or {}), HELD_AGAINST: reference}
+def add_reference(reference: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an evidence that names the reference of its outputs."""
+    details = {**(evidence.get("details") or {}), REFERENCE_KEY: reference}
     return {**evidence, "details": details}
 
 
-def _names_another(row: Mapping[str, Any]) -> bool:
-    """Whether a row's evidence names a reference: as a mapping, or as the JSON of one."""
+def _has_named_reference(row: Mapping[str, Any]) -> bool:
+    """Return whether a row's evidence names a reference, in a mapping or its JSON text."""
     evidence = row.get("evidence")
     if isinstance(evidence, str):
-        return f'"{HELD_AGAINST}"' in evidence
-    return HELD_AGAINST in ((evidence or {}).get("details") or {})
+        return f'"{REFERENCE_KEY}"' in evidence
+    return REFERENCE_KEY in ((evidence or {}).get("details") or {})

@@ -1,16 +1,12 @@
-"""Which figure of a result is a time per item, and which one several results have in common. Pure.
+"""Statistics of results: the time per item, units of rates, and the text of intervals.
 
-The time of a step is its median, and its mean where no median is known. A rate, and a cost made of
-it, is by the mean: the time of all the work divided by its items. A percentile stands where there
-is nothing else. Each is compared with the same alone.
-
-Units of throughput: which rates count the same, and how a column of rates is headed. Pure.
-
-How an interval, or the range of a few launches, is shown: one rule for every view. Pure.
+The time of a step is its median, or its mean if no median is known. A rate, and a cost derived from
+it, follows the mean: the time of all work divided by its items. A percentile is used only if
+nothing else is known. Each statistic is compared with the same statistic.
 
 Student's t on the logarithms of two launches gives intervals such as 0.00757 to 9.32 ms around
-0.266 ms. Below five launches a view therefore shows the fastest and the slowest launch and names
-them a range. An interval wider than a factor of 100 is not shown, and not known.
+0.266 ms. Below five launches a view therefore shows the fastest and the slowest launch as a range.
+An interval wider than a factor of 100 is shown as not known.
 """
 
 from __future__ import annotations
@@ -23,58 +19,58 @@ from functools import lru_cache
 from typing import Any
 
 from accelbench.core.columns import step_ms
-from accelbench.core.nouns import NOT_KNOWN, counted
+from accelbench.core.formatting import NOT_KNOWN, format_count
 from accelbench.core.rows import Row, number, text
 from accelbench.core.unusable_reasons import REASON_COLUMNS, rough_column
 
-#: The unit of a rate whose source names none, and of rates that are of several kinds of items.
+#: Unit of a rate without a named unit, and of rates with several units.
 ITEMS = "items/s"
 
 
-#: An item of the batch by any other name is the same item. Whatever else is counted is of a kind of
-#: its own: a token, a second of sound, a batch, a thousand samples, what one of several cards does.
-_OF_THE_BATCH = (
+#: Names for an item of the batch, which are comparable. Other units are not: a token, a second of
+#: sound, a batch, a thousand samples, the share of one of several cards.
+_BATCH_ITEMS = (
     *("item", "inference", "image", "img", "querie", "query", "request", "sample", "sequence"),
     *("frame", "fp", "example", "sentence", "clip", "n/a", ""),
 )
-#: How a rate says that it is of a second.
+#: How a unit expresses "per second".
 _A_SECOND = r"\s*(/|per)\s*(s|sec|second)$"
 
 
 @lru_cache(maxsize=1024)
-def kind_of_unit(unit: str) -> str:
-    """What tells units apart whose rates cannot be held together; "" of items of the batch."""
+def unit_kind(unit: str) -> str:
+    """Return the kind of a unit, equal for comparable rates; "" for items of the batch."""
     word = re.sub(_A_SECOND, "", unit.strip().lower()).rstrip("s")
-    return "" if word in _OF_THE_BATCH else word
+    return "" if word in _BATCH_ITEMS else word
 
 
-def kind_sql(column: str) -> str:
-    """The same of a column of units, in SQL."""
+def unit_kind_sql(column: str) -> str:
+    """Return `unit_kind` of a column as SQL."""
     word = f"rtrim(regexp_replace(lower(trim(coalesce({column}, ''))), '{_A_SECOND}', ''), 's')"
-    known = ", ".join(f"'{unit}'" for unit in _OF_THE_BATCH)
+    known = ", ".join(f"'{unit}'" for unit in _BATCH_ITEMS)
     return f"CASE WHEN {word} IN ({known}) THEN '' ELSE {word} END"
 
 
-def unit_of(row: Row) -> str:
+def throughput_unit(row: Row) -> str:
     """Return the unit of a result's rate as its source names it; samples are items."""
     unit = str(row.get("throughput_unit") or ITEMS)
     return ITEMS if unit.lower() == "samples/s" else unit
 
 
-def unit_of_all(rows: Iterable[Row]) -> str:
-    """The unit that all rates have, for the heading of their column or axis."""
-    units = {unit_of(row) for row in rows if row.get("throughput") is not None}
+def common_unit(rows: Iterable[Row]) -> str:
+    """Return the common unit of all rates, for the heading of their column or axis."""
+    units = {throughput_unit(row) for row in rows if row.get("throughput") is not None}
     return units.pop() if len(units) == 1 else ITEMS
 
 
-def unit_beside(row: Row, heading: str) -> str:
-    """Return the unit to write beside a rate whose column has another; "" if there is none."""
-    unit = unit_of(row) if row.get("throughput") is not None else heading
-    return "" if unit == heading or (heading == ITEMS and not kind_of_unit(unit)) else unit
+def differing_unit(row: Row, heading: str) -> str:
+    """Return the unit to show next to a rate if it differs from its column's; else ""."""
+    unit = throughput_unit(row) if row.get("throughput") is not None else heading
+    return "" if unit == heading or (heading == ITEMS and not unit_kind(unit)) else unit
 
 
 class Statistic(StrEnum):
-    """Which figure a time is, in the order in which one is chosen."""
+    """Statistic of a time, in the order of preference."""
 
     MEDIAN = "p50"
     MEAN = "mean"
@@ -91,26 +87,30 @@ _COLUMN = {
     Statistic.P95: "latency_p95_ms",
     Statistic.P99: "latency_p99_ms",
 }
-#: Where there is nothing else, as in much of MLPerf, a tail is compared with the same tail.
+#: Percentiles are used if nothing else is known, as in many MLPerf results.
 TAILS = frozenset({Statistic.P90, Statistic.P95, Statistic.P99})
-#: A mean and a rate are one figure: the time of all the work, divided by its items.
+#: A mean and a rate are the same statistic: the time of all the work divided by its items.
 MEANS = frozenset({Statistic.MEAN, Statistic.RATE})
-#: The order in which a figure is chosen where places are ranked by their rates.
+#: The order of preference for rankings by rate.
 RATES_FIRST = (*sorted(MEANS), *(one for one in Statistic if one not in MEANS))
-#: What a row has to have for its figures to be found, and for what they are worth.
-OF_A_STEP = (
+#: Columns from which a result's times follow, and with TIME_COLUMNS their quality too.
+STEP_COLUMNS = (
     *_COLUMN.values(),
     *(rough_column(_COLUMN[tail]) for tail in sorted(TAILS)),
     "throughput",
 )
-TIMES = tuple(
+TIME_COLUMNS = tuple(
     dict.fromkeys(
-        (*OF_A_STEP, *REASON_COLUMNS, *("sample_count", "effective_sample_count", "latency_std_ms"))
+        (
+            *STEP_COLUMNS,
+            *REASON_COLUMNS,
+            *("sample_count", "effective_sample_count", "latency_std_ms"),
+        )
     )
 )
 
 
-#: The time of a step, from the one that is chosen first.
+#: Statistics of a step's time, in the order of preference.
 _STEPS = (Statistic.MEDIAN, Statistic.MEAN)
 _NOTHING_ELSE = (
     "coalesce(latency_mean_ms, 0) = 0 AND coalesce(latency_p50_ms, 0) = 0"
@@ -120,8 +120,8 @@ _FINE = {
     tail: f"{_COLUMN[tail]} > 0 AND NOT coalesce({rough_column(_COLUMN[tail])}, false)"
     for tail in sorted(TAILS)
 }
-#: The percentile of a row of which nothing else is known, and its name, in SQL.
-TAIL_SQL, TAIL_OF_SQL = (
+#: SQL of the percentile of a row without other times, and of the percentile's name.
+TAIL_SQL, TAIL_NAME_SQL = (
     f"CASE WHEN {_NOTHING_ELSE} THEN CASE "
     + " ".join(f"WHEN {fine} THEN {of(tail)}" for tail, fine in _FINE.items())
     + " END END"
@@ -129,34 +129,34 @@ TAIL_SQL, TAIL_OF_SQL = (
 )
 
 
-#: Each percentile of a row of which nothing else is known, in SQL; NULL where it is only rough.
+#: SQL of each percentile of a row without other times; NULL if it is rough.
 TAILS_SQL = {
     tail: f"CASE WHEN {_NOTHING_ELSE} AND {fine} THEN {_COLUMN[tail]} END"
     for tail, fine in _FINE.items()
 }
 
 
-#: A step of a row, in SQL: the median, else the mean.
+#: SQL of a step's time: the median, else the mean.
 STEP_SQL = "coalesce(nullif(latency_p50_ms, 0), nullif(latency_mean_ms, 0))"
-#: The same where places are ranked by their rates: the mean, else the median; and which it is.
+#: SQL of a step's time for rankings by rate: the mean, else the median; and its name.
 STEP_BY_RATE_SQL = "coalesce(nullif(latency_mean_ms, 0), nullif(latency_p50_ms, 0))"
-STEP_BY_RATE_OF_SQL = (
+STEP_BY_RATE_NAME_SQL = (
     "CASE WHEN latency_mean_ms > 0 THEN 'mean' WHEN latency_p50_ms > 0 THEN 'p50' END"
 )
 
 
-def items(row: Row) -> int:
-    """Items of a step, where that is known."""
+def item_count(row: Row) -> int:
+    """Return the number of items of a step; 1 if it is not known."""
     return int(number(row, "batch_size") or 1)
 
 
-def latency(row: Row) -> float | None:
-    """What a step took at the median, or on average; nothing is made of a rate or of a tail."""
+def step_time_ms(row: Row) -> float | None:
+    """Return the median time of a step, else the mean; None if only a rate or a tail is known."""
     return step_ms(row) or None
 
 
-def tail_of(row: Row) -> tuple[float, Statistic] | None:
-    """The percentile that stands for a result of which no median, no mean and no rate is known."""
+def find_tail(row: Row) -> tuple[float, Statistic] | None:
+    """Return the percentile of a result that has no median, mean or rate."""
     for tail in sorted(TAILS):
         duration = number(row, _COLUMN[tail])
         if duration and not row.get(rough_column(_COLUMN[tail])):
@@ -164,12 +164,13 @@ def tail_of(row: Row) -> tuple[float, Statistic] | None:
     return None
 
 
-def tail_of_all(rows: Sequence[Row]) -> tuple[Statistic, list[float]] | None:
-    """The lowest percentile that all launches have, and of each of them; None where one has more.
+def find_common_tail(rows: Sequence[Row]) -> tuple[Statistic, list[float]] | None:
+    """Return the lowest percentile that all launches have, with its values.
 
-    The p90 of one beside the p99 of another, whose p90 is only rough, has no middle.
+    It is None if any launch has another statistic. The p90 of one launch and the p99 of another,
+    whose p90 is rough, have no common middle.
     """
-    if not rows or any(statistic_of(row) not in TAILS for row in rows):
+    if not rows or any(best_statistic(row) not in TAILS for row in rows):
         return None
     for tail in sorted(TAILS):
         steps = [step for row in rows if (step := step_of(row, tail)) is not None]
@@ -179,7 +180,7 @@ def tail_of_all(rows: Sequence[Row]) -> tuple[Statistic, list[float]] | None:
 
 
 def step_of(row: Row, statistic: Statistic) -> float | None:
-    """Milliseconds of a step by a figure; a rate has none."""
+    """Return milliseconds of a step by a statistic; a rate has none."""
     name = _COLUMN.get(statistic)
     step = None if name is None else number(row, name)
     if name is None or not step or (statistic in TAILS and row.get(rough_column(name))):
@@ -188,110 +189,107 @@ def step_of(row: Row, statistic: Statistic) -> float | None:
 
 
 def item_ms(row: Row, statistic: Statistic) -> float | None:
-    """Milliseconds an item by a figure; nothing takes no time at all."""
+    """Return milliseconds per item by a statistic; None for zero."""
     if statistic is Statistic.RATE:
         rate = number(row, "throughput")
         return 1e3 / float(rate) if rate else None
     step = step_of(row, statistic)
-    return None if step is None else step / items(row)
+    return None if step is None else step / item_count(row)
 
 
 def rate_of(row: Row) -> float | None:
-    """Items a second: as it is said, or what a mean of a known batch comes to."""
+    """Return items per second: the stored rate, or the rate of a mean and a known batch."""
     if rate := number(row, "throughput"):
         return float(rate)
     step = step_of(row, Statistic.MEAN)
-    return None if step is None or not row.get("batch_size") else 1e3 * items(row) / step
+    return None if step is None or not row.get("batch_size") else 1e3 * item_count(row) / step
 
 
-def statistic_of(row: Row) -> Statistic | None:
-    """The figure of a result that says most; None where it has none."""
-    return next((figure for figure in Statistic if item_ms(row, figure) is not None), None)
+def best_statistic(row: Row) -> Statistic | None:
+    """Return the preferred statistic that a result has; None if it has none."""
+    return next((statistic for statistic in Statistic if item_ms(row, statistic) is not None), None)
 
 
-def name_of(statistic: Statistic) -> str:
-    """As people read it: a time by a rate is a mean."""
+def statistic_name(statistic: Statistic) -> str:
+    """Return the display name: a time calculated from a rate is a mean."""
     return str(Statistic.MEAN if statistic in MEANS else statistic)
 
 
 Times = tuple[float, ...]
 
 
-def times_by(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic, Times] | None:
-    """Return the figure that all results have, and what an item took by it in each of the first.
+def common_times(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic, Times] | None:
+    """Return a statistic that all results have, and the time per item of each of `rows`.
 
-    Where all say a rate of tokens, an item is one of those: of a request with twice the tokens
-    nobody expects the same time. Else it is one of the batch, and of a batch that is not known no
-    step says what an item took.
+    If all have a rate of tokens, an item is a token: a request with twice the tokens takes longer.
+    Otherwise an item is one of the batch, and a step of unknown batch has no time per item.
     """
     every = [*rows, *others]
     if not every:
         return None
     batches = not others or all(row.get("batch_size") for row in every)
-    step = next((one for one in _STEPS if batches and _all(every, one)), None)
-    # Rates and times of others may differ, by pauses between steps: a ratio is of what is shown.
-    if step is not None and not _counted_apart(every):
+    step = next((one for one in _STEPS if batches and _all_have(every, one)), None)
+    # Imported rates and times may differ by pauses between steps: a ratio uses the shown value.
+    if step is not None and not _count_other_items(every):
         return step, _times(rows, step)
-    if _counts_alike(every):
-        means = batches and _all(every, Statistic.MEAN)
+    if _have_common_rate(every):
+        means = batches and _all_have(every, Statistic.MEAN)
         return Statistic.MEAN if means else Statistic.RATE, _times(rows, Statistic.RATE)
     if step is not None:
         return step, _times(rows, step)
-    if all(_mean(row) is not None for row in every) and not _other_units(every):
-        return Statistic.RATE, tuple(float(_mean(row) or 0.0) for row in rows)
-    figure = next((kind for kind in Statistic if kind not in MEANS and _all(every, kind)), None)
-    return None if figure is None or not batches else (figure, _times(rows, figure))
+    if all(_mean_item_ms(row) is not None for row in every) and not _have_several_units(every):
+        return Statistic.RATE, tuple(float(_mean_item_ms(row) or 0.0) for row in rows)
+    statistic = next(
+        (kind for kind in Statistic if kind not in MEANS and _all_have(every, kind)), None
+    )
+    return None if statistic is None or not batches else (statistic, _times(rows, statistic))
 
 
 def _times(rows: Iterable[Row], statistic: Statistic) -> Times:
     return tuple(float(item_ms(row, statistic) or 0.0) for row in rows)
 
 
-def _all(rows: Iterable[Row], statistic: Statistic) -> bool:
+def _all_have(rows: Iterable[Row], statistic: Statistic) -> bool:
     return all(item_ms(row, statistic) is not None for row in rows)
 
 
-def _mean(row: Row) -> float | None:
-    """A mean, or the same as a rate: of rows of which some say the one and some the other.
-
-    The mean of a batch that nobody knows is of no item, as a rate is.
-    """
+def _mean_item_ms(row: Row) -> float | None:
     mean = item_ms(row, Statistic.MEAN) if row.get("batch_size") else None
     return item_ms(row, Statistic.RATE) if mean is None else mean
 
 
-def _counts_alike(rows: Sequence[Row]) -> bool:
-    return _all(rows, Statistic.RATE) and not _other_units(rows)
+def _have_common_rate(rows: Sequence[Row]) -> bool:
+    return _all_have(rows, Statistic.RATE) and not _have_several_units(rows)
 
 
-def _counted_apart(rows: Iterable[Row]) -> bool:
-    """Whether any rate is of other things than items of the batch."""
-    return any(kind_of_unit(str(row.get("throughput_unit") or "")) for row in rows)
+def _count_other_items(rows: Iterable[Row]) -> bool:
+    """Return whether any rate counts something other than items of the batch."""
+    return any(unit_kind(str(row.get("throughput_unit") or "")) for row in rows)
 
 
-def _other_units(rows: Iterable[Row]) -> bool:
-    """Whether rates are said of different things; what says nothing may be of any."""
+def _have_several_units(rows: Iterable[Row]) -> bool:
+    """Return whether the rates name different units; a missing unit fits any."""
     units = (text(row, "throughput_unit") for row in rows)
-    return len({kind_of_unit(unit) for unit in units if unit}) > 1
+    return len({unit_kind(unit) for unit in units if unit}) > 1
 
 
-#: From so many launches on, their interval is shown.
+#: Fewest launches whose interval is shown.
 FEWEST_LAUNCHES = 5
 #: The high end of the widest interval that is shown, as a multiple of the low end.
 WIDEST_INTERVAL = 100.0
-#: The reason of a low and a high end that are null.
+#: Reason why both ends are null.
 TOO_WIDE = f"the 95 % interval is wider than a factor of {WIDEST_INTERVAL:.0f}"
-#: An interval is lopsided where one end is so many times as far from the figure as the other, and
-#: further by so large a part of it: ± would put both ends at the wrong place by half of that.
+#: An interval is lopsided if one end is this many times as far from the value as the other, and
+#: farther by this share of the value. ± would misplace both ends by half of that.
 _LOPSIDED = ((1.5, 0.02), (3.0, 0.005))
-#: Of ±100 % the one end is nothing and the other twice the figure: these are told as what they are.
-_NO_LONGER_A_SHARE = 0.5
+#: Beyond this half-width both ends are shown: at ±100 % the ends are zero and twice the value.
+_WIDEST_SHARE = 0.5
 
 Number = Callable[[float], str]
 
 
 class SpreadKind(StrEnum):
-    """What the two ends of a spread are."""
+    """Meaning of the two ends of a spread."""
 
     INTERVAL = "interval"  # 95 %, of five launches or more
     RANGE = "range"  # the fastest and the slowest of two to four launches
@@ -305,31 +303,32 @@ class Spread:
     # the lower end, and `high` the upper one; both None if the interval is too wide
     low: float | None
     high: float | None
-    kind: SpreadKind  # what they are
-    count: int = 1  # the launches, or the runs, that they are of
+    kind: SpreadKind
+    count: int = 1  # of launches or runs
 
     @property
-    def why_not(self) -> str:
-        """The reason why there are no ends; "" if there are."""
+    def absence_reason(self) -> str:
+        """Reason why the ends are unknown; "" if they are known."""
         return TOO_WIDE if self.low is None else ""
 
-    def of(self, one: str = "launch", many: str = "launches") -> str:
-        """Return what the ends are of: "of 5 launches", "range of 3 launches"."""
+    def describe_count(self, one: str = "launch", many: str = "launches") -> str:
+        """Return the source of the ends: "of 5 launches", "range of 3 launches"."""
         if self.kind is SpreadKind.SAMPLES:
             return f"within one {one}"
-        number = counted(self.count, one, many)
+        number = format_count(self.count, one, many)
         return f"range of {number}" if self.kind is SpreadKind.RANGE else f"of {number}"
 
     def text(
         self, middle: float, number: Number, unit: str = "", noun: tuple[str, str] | None = None
     ) -> str:
-        """Return it next to its value: "±2.1%", or "1.93 … 2.34, range of 3 launches".
+        """Return the text next to a value: "±2.1%" or "1.93 … 2.34, range of 3 launches".
 
-        The unit is behind both ends, with its space; `noun` is one and many of what it is of.
+        The unit follows both ends and includes its space. `noun` is the singular and plural of the
+        counted thing.
         """
         if self.kind is SpreadKind.RANGE and self.low is not None and self.high is not None:
             ends = f"{number(self.low)} … {number(self.high)}{unit}"
-            return f"{ends}, {self.of(*noun) if noun else self.of()}"
+            return f"{ends}, {self.describe_count(*noun) if noun else self.describe_count()}"
         if self.low is None:
             return NOT_KNOWN
         return interval_text(self.low, middle, self.high, number, unit)
@@ -339,16 +338,16 @@ class Spread:
         if self.low is None or self.high is None:
             return NOT_KNOWN
         ends = f"{number(self.low)} to {number(self.high)}{unit}"
-        return ends if self.kind is SpreadKind.INTERVAL else f"{ends}, {self.of()}"
+        return ends if self.kind is SpreadKind.INTERVAL else f"{ends}, {self.describe_count()}"
 
     def sentence(self, number: Number, unit: str = "") -> str:
         """Return it in a sentence: "95 % interval 7.90 to 8.12, of 5 launches"."""
         if self.low is None or self.high is None:
-            return f"95 % interval {NOT_KNOWN}, {self.of()}"
+            return f"95 % interval {NOT_KNOWN}, {self.describe_count()}"
         ends = f"{number(self.low)} to {number(self.high)}{unit}"
         if self.kind is SpreadKind.RANGE:
-            return f"{self.of()} {ends}"
-        return f"95 % interval {ends}, {self.of()}"
+            return f"{self.describe_count()} {ends}"
+        return f"95 % interval {ends}, {self.describe_count()}"
 
 
 def ends_document(spread: Spread | None) -> dict[str, object]:
@@ -359,12 +358,12 @@ def ends_document(spread: Spread | None) -> dict[str, object]:
         "low": spread.low,
         "high": spread.high,
         "ends_are": spread.kind.value,
-        "why_no_ends": spread.why_not or None,
+        "why_no_ends": spread.absence_reason or None,
     }
 
 
-def spread_in(document: Mapping[str, Any] | None) -> Spread | None:
-    """Return the spread of a document, with its `count`; None without one."""
+def read_spread(document: Mapping[str, Any] | None) -> Spread | None:
+    """Return the spread of a document with a `count`; None without one."""
     if document is None or document["ends_are"] is None:
         return None
     kind = SpreadKind(document["ends_are"])
@@ -414,6 +413,6 @@ def interval_text(
     lopsided = any(
         far > times * near and far - near > part * abs(middle) for times, part in _LOPSIDED
     )
-    if lopsided or far > _NO_LONGER_A_SHARE * abs(middle):
+    if lopsided or far > _WIDEST_SHARE * abs(middle):
         return f"{number(low)} … {number(high)}{unit}"
     return f"±{50.0 * (high - low) / abs(middle):.1f}%"
