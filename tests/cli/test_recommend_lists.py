@@ -73,7 +73,9 @@ def test_a_map_has_the_documents_nesting(tmp_path, recommend):
     embedding = found["model_families"]["embedding"]
     assert set(embedding["model_sizes"]) == {"small", "medium", "large"}
     assert set(embedding["inference"]["batch_sizes"]) == {"1", "4", "16", "32", "64"}
-    assert set(embedding["model_sizes"]["small"]["training"]) == {"primary", "fallbacks"}
+    cell = embedding["model_sizes"]["small"]["training"]
+    assert set(cell) == {"primary", "fallbacks", "basis", "models"}
+    assert cell["basis"] in ("measured", "predicted", "rule")
     code, _, err = recommend("--create-map", "--output", "map.json")
     assert code == 2
     assert "exists already" in err

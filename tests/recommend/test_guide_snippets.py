@@ -189,14 +189,17 @@ def test_maps_and_customisation():
             assert set(family[mode]["batch_sizes"]) == {"1", "4", "16", "32", "64"}
             kept = [size[mode] for size in family["model_sizes"].values()]
             for one in [*kept, *family[mode]["batch_sizes"].values()]:
-                assert set(one) == {"primary", "fallbacks"}
+                assert set(one) == {"primary", "fallbacks", "basis", "models"}
     embedding = families["embedding"]
     small = embedding["model_sizes"]["small"]
     batches = embedding["inference"]["batch_sizes"]
-    assert small["inference"] == {"primary": "webnn", "fallbacks": ["cuda", "cpu"]}
-    assert small["training"] == {"primary": "cuda", "fallbacks": ["rocm", "cpu"]}
-    assert batches["1"] == {"primary": "webnn", "fallbacks": ["cuda", "cpu"]}
-    assert batches["32"] == {"primary": "cuda", "fallbacks": ["rocm", "cpu"]}
+    for cell, primary, fallbacks in (
+        (small["inference"], "webnn", ["cuda", "cpu"]),
+        (small["training"], "cuda", ["rocm", "cpu"]),
+        (batches["1"], "webnn", ["cuda", "cpu"]),
+        (batches["32"], "cuda", ["rocm", "cpu"]),
+    ):
+        assert (cell["primary"], cell["fallbacks"]) == (primary, fallbacks)
     # Custom size estimation changes the answer.
     base: type[Any] = run(_THEIRS)["HardwareSelector"]
 
@@ -244,4 +247,5 @@ def test_custom_selection_logic_is_used_by_everything_else():
     task = mine.select_hardware_for_task("vision", "vit-base-patch16-224", "classification", 32)
     assert task["primary_recommendation"] == "mine"
     families = mine.create_hardware_selection_map()["model_families"]
-    assert families["audio"]["training"]["batch_sizes"]["4"] == {"primary": "mine", "fallbacks": []}
+    cell = families["audio"]["training"]["batch_sizes"]["4"]
+    assert (cell["primary"], cell["fallbacks"]) == ("mine", [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -176,3 +177,28 @@ def test_a_limit_is_never_refused_because_it_is_only_predicted():
 
 def test_an_answer_is_the_same_again():
     assert ask(HardwareSelector(), "cpu", "cuda") == ask(HardwareSelector(), "cpu", "cuda")
+
+
+def test_a_cell_of_the_map_rests_on_models_of_its_own_size(tmp_path):
+    tiny = result(hardware="cuda", latency_p50_ms=1e-3)
+    families = selector(tmp_path, tiny).create_hardware_selection_map(["cpu", "cuda"])
+    sizes = families["model_families"]["embedding"]["model_sizes"]  # type: ignore[index]
+    small, large = (sizes[size]["inference"] for size in ("small", "large"))
+    assert (small["primary"], small["basis"], small["models"]) == (
+        "cuda",
+        "measured",
+        ["bert-tiny"],
+    )
+    assert large["basis"] != "measured"
+    assert "bert-tiny" not in large["models"]
+
+
+def test_a_model_of_a_folder_is_recommended_hardware(tmp_path):
+    config = {
+        "architectures": ["BertModel"], "model_type": "bert", "hidden_size": 128,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512,
+    }  # fmt: skip
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "config.json").write_text(json.dumps(config))
+    answer = ask(HardwareSelector(), "cuda:rtx 4090", model_name=str(tmp_path / "own"))
+    assert answer["all_scores"]["cuda:NVIDIA GeForce RTX 4090"]["basis"] == "predicted"

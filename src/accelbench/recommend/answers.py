@@ -502,6 +502,8 @@ LAST_RESORT = "cpu"
 
 #: model family, model name, batch size, mode → an answer.
 Select = Callable[[str, str, int, str], Answer]
+#: family and size → the models that stand for it: stored ones, else some of the catalogue.
+Representatives = Callable[[str, str], Sequence[str]]
 
 
 def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
@@ -511,43 +513,63 @@ def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
 
 
 def selection_map(
-    select: Select, categories: Mapping[str, float], timestamp: str
+    select: Select,
+    categories: Mapping[str, float],
+    timestamp: str,
+    representatives: Representatives = lambda *_: (),
 ) -> dict[str, object]:
-    """Return the map of all families: sizes at batch 1, batches for a medium model."""
-    return {
-        "timestamp": timestamp,
-        "model_families": {
-            family.value: _family(family.value, select, categories) for family in FAMILIES
-        },
-    }
+    """Return the map of all families: sizes at batch 1, batches for a medium model.
 
+    A cell rests on models of its own size: tiny ones do not decide for large ones.
+    """
 
-def _family(family: str, select: Select, categories: Mapping[str, float]) -> dict[str, object]:
+    def cell(family: str, size: str, batch: int, mode: str) -> dict[str, object]:
+        names = representatives(family, size) or (stand_in(family, size, categories),)
+        return _kept([select(family, name, batch, mode) for name in names], names)
+
     modes = [mode.value for mode in Mode]
-    sizes = {
-        size: {
-            mode: _kept(select(family, stand_in(family, size, categories), 1, mode))
+    families: dict[str, object] = {}
+    for family in FAMILIES:
+        name = family.value
+        sizes = {size: {mode: cell(name, size, 1, mode) for mode in modes} for size in SIZES}
+        batches = {
+            mode: {"batch_sizes": {str(b): cell(name, "medium", b, mode) for b in BATCHES}}
             for mode in modes
         }
-        for size in SIZES
-    }
-    usual = stand_in(family, "medium", categories)
-    batches = {
-        mode: {
-            "batch_sizes": {
-                str(batch): _kept(select(family, usual, batch, mode)) for batch in BATCHES
-            }
-        }
-        for mode in modes
-    }
-    return {"model_sizes": sizes, **batches}
+        families[name] = {"model_sizes": sizes, **batches}
+    return {"timestamp": timestamp, "model_families": families}
 
 
-def _kept(answer: Answer) -> dict[str, object]:
+#: The bases of a cell, the best known first.
+_BASES = ("measured", "predicted", "rule")
+
+
+def _kept(answers: Sequence[Answer], names: Sequence[str]) -> dict[str, object]:
+    """Return the cell of several models: the hardware with the highest mean probability."""
+    shares: dict[str, float] = {}
+    bases: dict[str, str] = {}
+    for answer in answers:
+        scores = answer.get("all_scores") or {}
+        order = [answer.get("primary_recommendation"), *(answer.get("fallback_options") or ())]
+        for place, name in enumerate(name for name in order if name):
+            entry = scores.get(name) or {}
+            # What has no probability keeps its place behind what has one.
+            share = entry.get("probability")
+            shares[name] = shares.get(name, 0.0) + (1e-6 / (1 + place) if share is None else share)
+            basis = str(entry.get("basis") or "rule")
+            bases[name] = min(bases.get(name, basis), basis, key=_rung)
+    ranked = sorted(shares, key=lambda name: -shares[name])
+    first = ranked[0] if ranked else None
     return {
-        "primary": answer.get("primary_recommendation"),
-        "fallbacks": shortened(answer.get("fallback_options") or ()),
+        "primary": first,
+        "fallbacks": shortened(ranked[1:]),
+        "basis": None if first is None else bases[first],
+        "models": [name for name in names if not name.startswith("any-")],
     }
+
+
+def _rung(basis: str) -> int:
+    return _BASES.index(basis) if basis in _BASES else len(_BASES)
 
 
 def shortened(fallbacks: Sequence[str]) -> list[str]:

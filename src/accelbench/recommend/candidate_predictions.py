@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.precision import PRECISIONS, bytes_per_weight, is_quantised
 from accelbench.core.vocabulary import MIB, Mode, Provenance
@@ -22,6 +23,7 @@ from accelbench.recommend.query import GENERATING, Query
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
     from accelbench.predict.cases import MeasuredCase, PredictedCase
+    from accelbench.predict.graph_file_models import FileModel
     from accelbench.predict.signatures import Floats
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
@@ -73,15 +75,18 @@ class CandidatePredictions:
         self._machine_devices = machine_devices
         self._memory = memory
         self._known: tuple[object, Predictors, Traces] | None = None
+        self._files: dict[str, FileModel] = {}
         self._measured: tuple[object, dict[str, list[MeasuredCase]]] | None = None
 
     def model(self, name: str) -> ModelSpec | None:
-        """Return a model of the tables of operators next to the database, or None."""
-        from accelbench.predict.graph_file_models import kept_operators
+        """Return a model of the tables of operators next to the database, or of a file; or None."""
+        from accelbench.models.find import known_as
+        from accelbench.predict.graph_file_models import file_model, kept_operators, names_a_file
 
-        if self._database is None:
-            return None
-        entry = kept_operators(self._database.path).find(name)
+        tables = None if self._database is None else kept_operators(self._database.path)
+        entry = self._files.get(name) or (tables.find(name) if tables else None)
+        if entry is None and name and known_as(name) is None and names_a_file(name):
+            entry = self._files[name] = file_model(name, (Shapes(1),))
         return None if entry is None else entry.spec
 
     def of(
@@ -251,7 +256,9 @@ class CandidatePredictions:
             # Traced as by `predict`: else an answer would depend on earlier predictions.
             traces = Traces(hear=self._hear)
             self._known = (now, predictors_of(self._database, traces, hear=self._hear), traces)
-        return self._known[1:]
+        known, traces = self._known[1:]
+        traces.own |= self._files
+        return known, traces
 
 
 def _is_measurement(basis: str) -> bool:

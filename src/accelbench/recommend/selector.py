@@ -46,6 +46,7 @@ from accelbench.recommend.config import (
     estimated_size,
     from_name,
     known_size,
+    size_of,
     stored_names,
 )
 from accelbench.recommend.constraints.best_under import LimitAnswer, Limits, limits_named, under
@@ -240,6 +241,10 @@ def _strategy(
 Estimate = Callable[[str], int | float | str | None]
 
 
+#: So many models stand for a size of a family in the map.
+_MOST_OF_SIZE = 2
+
+
 class Knowledge:
     """Everything that answers rest on: the store, predictions, matrices, this machine."""
 
@@ -274,6 +279,29 @@ class Knowledge:
             for name, model in self.store.models().items()
             if family is None or model["family"] == family
         }
+
+    def of_size(self, categories: Mapping[str, float]) -> Callable[[str, str], list[str]]:
+        """Return what finds the models of a family and size: stored ones, else the catalogue's."""
+
+        def alike(
+            known: Iterable[tuple[str, str | None, int | None]],
+        ) -> dict[tuple[str, str], list[str]]:
+            found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+            for name, family, weights in known:
+                if family and weights:
+                    key = family, size_of(weights, categories)
+                    found.setdefault(key, []).append((weights, name))
+            return {key: [name for _, name in sorted(some)] for key, some in found.items()}
+
+        stored = alike((n, m["family"], m["parameters"]) for n, m in self.store.models().items())
+        listed = alike((s.id, s.family.value, s.parameters) for s in every_model())
+
+        def models(family: str, size: str) -> list[str]:
+            some = stored.get((family, size)) or listed.get((family, size), [])
+            # Evenly from the smallest to the largest: each model is a question of its own.
+            return some[:: max(1, -(-len(some) // _MOST_OF_SIZE))][:_MOST_OF_SIZE]
+
+        return models
 
     def asked(self, put: RawQuery, config: Config, estimate: Estimate) -> Query:
         def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
@@ -395,7 +423,7 @@ class HardwareSelector:
         return self._knows.is_here(hardware.partition(":")[0], device)
 
     def model_of_tables(self, name: str) -> ModelSpec | None:
-        """Return the model of a table of operators next to the database, or None."""
+        """Return the model of a table of operators or of a file, or None."""
         return self._knows.predictions.model(name)
 
     # -- to be overridden
@@ -528,7 +556,8 @@ class HardwareSelector:
             )
 
         self._knows.store.expect_many()
-        return selection_map(select, self.config["model_size_categories"], utc_now())
+        categories = self.config["model_size_categories"]
+        return selection_map(select, categories, utc_now(), self._knows.of_size(categories))
 
     def select_for_all_models(
         self,
