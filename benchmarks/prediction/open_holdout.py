@@ -84,6 +84,20 @@ def answers(
                     yield row, predicted[key]
 
 
+def write_known(table: Path, places: Sequence[int], database: Path) -> None:
+    """Import the rows of a table at some places into a database."""
+    known = database.with_suffix(".parquet")
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE kept AS SELECT unnest(?::BIGINT[]) AS place", [list(places)])
+    connection.execute(
+        "COPY (SELECT result.* EXCLUDE (file_row_number)"
+        " FROM read_parquet($path, file_row_number = true) AS result"
+        f" JOIN kept ON file_row_number = place) TO '{known}'",
+        {"path": str(table)},
+    )
+    accelbench("db", "import", "tidy", str(known), "--db", str(database))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", type=Path)
@@ -108,15 +122,8 @@ def main() -> None:
     known = [at for at, row in enumerate(rows) if not is_hidden(row, given.hide)]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        connection.execute("CREATE TABLE kept AS SELECT unnest(?::BIGINT[]) AS place", [known])
-        connection.execute(
-            "COPY (SELECT result.* EXCLUDE (file_row_number)"
-            " FROM read_parquet($path, file_row_number = true) AS result"
-            f" JOIN kept ON file_row_number = place) TO '{folder / 'known.parquet'}'",
-            {"path": str(given.table)},
-        )
         database = folder / "known.duckdb"
-        accelbench("db", "import", "tidy", str(folder / "known.parquet"), "--db", str(database))
+        write_known(given.table, known, database)
         scored = list(answers(hidden, database, given.graph_features))
     report: dict[str, Any] = {"hide": given.hide, "hidden": len(hidden), "scored": len(scored)}
     for kind in sorted({row["hardware_kind"] for row, _ in scored}):

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from accelbench.core.formatting import join_first
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode, Provenance
 from accelbench.judge.comparison import KNEE_SHARE
+from accelbench.judge.costs import per_million, price_of
 from accelbench.models.inputs import items_per_step, throughput_unit
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, PredictorsByKind
@@ -41,6 +42,9 @@ from accelbench.predict.terms import (
     time_terms,
 )
 from accelbench.predict.traces import Traces
+
+if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
 
 #: Parts that come to within so much of the whole add up to it, as figures are shown.
 _ROUNDING = 1e-3
@@ -319,6 +323,14 @@ class PredictedFigures(RequestParts):
     held_out_of: str | None  # how many cases that is the error of, and of which engine
 
 
+class PricedFigures(PredictedFigures):
+    """A predicted case with the cost of a million items; None without a price."""
+
+    cost_per_million: float | None
+    cost_per_million_low: float | None
+    cost_per_million_high: float | None
+
+
 @dataclass
 class PredictionAnswer:
     """Predicted figures of a question.
@@ -335,6 +347,14 @@ class PredictionAnswer:
     files: list[dict[str, object]] = field(default_factory=list)
     operators: list[PassCounts] = field(default_factory=list)
     peak_notes: Mapping[str, str] = field(default_factory=dict)
+    currency: str | None = None
+
+    def price(self, prices: Prices | None) -> None:
+        """Give each figure the cost of a million items, with the interval of its time."""
+        if prices is None:
+            return
+        self.currency = prices.currency
+        self.figures = [_priced(figure, prices) for figure in self.figures]
 
     @property
     def brief_notes(self) -> list[str]:
@@ -367,9 +387,25 @@ class PredictionAnswer:
             "predictions": self.figures,
             "knees": self.knees,
             "notes": self.notes,
+            **({"currency": self.currency} if self.currency else {}),
             **({"files": self.files} if self.files else {}),
             **({"operators": self.operators} if self.operators else {}),
         }
+
+
+def _priced(figure: PredictedFigures, prices: Prices) -> PricedFigures:
+    row = {"hardware": figure["hardware"], "device_name": figure["device"]}
+    price = price_of(row, prices)
+    rates = (figure["throughput"], figure["throughput_high"], figure["throughput_low"])
+    middle, low, high = (
+        None if price is None else per_million(price.per_hour, rate) for rate in rates
+    )
+    return {
+        **figure,
+        "cost_per_million": middle,
+        "cost_per_million_low": low,
+        "cost_per_million_high": high,
+    }
 
 
 def answer(
@@ -378,10 +414,13 @@ def answer(
     measured: Sequence[MeasuredCase],
     traces: Traces,
     calibrated: Calibrated = NOT_CALIBRATED,
+    *,
+    with_errors: bool = True,
 ) -> PredictionAnswer:
     """Return the predictions of cases. A measured case is answered with its measurement.
 
-    The predictors were fitted with the same measured limits of devices.
+    The predictors were fitted with the same measured limits of devices. `with_errors` looks up the
+    held-out errors of each basis, which takes seconds for ten thousand measured cases.
     """
     traced, failures = traces.of_cases(cases)
     is_answered = predictors[LATENCY].is_answerable([entry.case for entry in traced])
@@ -435,6 +474,8 @@ def answer(
         _say_what_it_rests_on(figure, basis, kinds)
         if figure["basis"] == Basis.PEAKS:
             _say_whose_peaks(figure, case.configuration, calibrated)
+        if not with_errors:
+            continue
         if (error := latency_predictors.held_out_error(basis, case)) is not None:
             figure["held_out_error"] = error.median
             figure["held_out_of"] = cases_held_out(error, case.configuration)

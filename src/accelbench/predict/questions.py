@@ -120,6 +120,8 @@ def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str
     return f"no document gives a peak of {place.device} in {precision}" if facts else ""
 
 
+#: Cases from which on a way of a device, engine and precision is one of its own.
+_SEVERAL = 20
 #: What names the first device of a platform, or a platform's own unit.
 _FIRST = ("0", "cpu")
 _PYTORCH = "pytorch"
@@ -139,6 +141,7 @@ class PredictionQuestion:
         runtimes: engines; those that were measured there where none is named.
         precisions: those that were measured there where none is named.
         fixed_batches: of models whose graph takes so many items at once, and no other number.
+        every_way: ask of every way in which several cases were measured, not only of the usual one.
     """
 
     models: tuple[ModelSpec, ...]
@@ -149,6 +152,7 @@ class PredictionQuestion:
     precisions: tuple[str, ...] = ()
     mode: str = Mode.INFERENCE
     fixed_batches: Mapping[str, int] = field(default_factory=dict)
+    every_way: bool = False
 
 
 @dataclass
@@ -281,6 +285,9 @@ def configurations(
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
     usual = _usual(counts)
+    if question.every_way:
+        known = (place for place, count in counts.items() if count >= _SEVERAL)
+        usual = list(dict.fromkeys([*usual, *sorted(known, key=str)]))
     for word in (word.rstrip(": ") for word in question.hardware):
         platform, name = _split(word)
         match = match_device(name, platform)

@@ -30,6 +30,7 @@ from accelbench.core.formatting import format_count, join_first, parse_integers,
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.evidence.launches import COMPARABLE_SQL
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import name_of as code_name_of
@@ -48,6 +49,7 @@ from accelbench.run.plan.run_forecast import SecondsRange
 
 if TYPE_CHECKING:
     from accelbench.core.protocols import Device
+    from accelbench.exchange.prices import Prices
     from accelbench.predict.answers import PredictionAnswer
     from accelbench.predict.graph_file_models import FileModel, TableModels
     from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
@@ -80,6 +82,7 @@ def predict(
     db: Path | None = option(None, "--db"),
     retrain: bool = option(False, "--retrain"),
     suggest_anchors: int | None = option(None, "--suggest-anchors", metavar="K", min=1),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     # -- language models served
     serving: bool = option(False, "--serving"),
     tables: Path | None = option(None, "--tables", metavar="DIR"),
@@ -125,6 +128,7 @@ def predict(
             {
                 "--matrix": matrix, "--suggest-anchors": suggest_anchors, "--plot": plot,
                 "--evaluate": evaluate, "--train": train, "--batch-sizes": batch_sizes,
+                "--prices": prices,
             },
             "--serving predicts servers: {} changes nothing of it.",
             "Leave out one or the other.",
@@ -217,7 +221,7 @@ def predict(
     elif suggest_anchors:
         _suggest(predicting, question, suggest_anchors, progress, as_json=as_json)
     elif named or matrix:
-        _predict(predicting, question, shown, progress, matrix=matrix)
+        _predict(predicting, question, shown, progress, prices_at(prices), matrix=matrix)
     else:
         print_line(f"Learned from {predicting.predictors.stored.said}.")
 
@@ -388,6 +392,7 @@ def _predict(
     question: PredictionQuestion,
     shown: _Shown,
     progress: ProgressLine,
+    prices: Prices | None,
     *,
     matrix: bool,
 ) -> None:
@@ -396,6 +401,7 @@ def _predict(
 
     with progress:
         answer = predicting.answer(question, counts=not matrix)
+        answer.price(prices)
     if not answer.figures:
         why = "; ".join(note.rstrip(".") for note in answer.notes)
         raise UsageError(f"Nothing of that is predicted{': ' if why else ''}{why}.")
@@ -582,8 +588,8 @@ class Predicting:
         if others:
             names = sorted(others, key=lambda name: (-others[name], name))
             notes.append(
-                f"{sum(others.values()):,} measured cases are of models whose operators are unknown:"
-                f" {join_first(names, _MOST_NAMED)}; they predict those models alone, until"
+                f"{sum(others.values()):,} measured cases are of models whose operators are unknown"
+                f" ({join_first(names, _MOST_NAMED)}); they predict those models alone, until"
                 " --graph-features names their operators"
             )
         if self.predictors.stored.several:
