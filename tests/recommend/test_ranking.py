@@ -95,10 +95,10 @@ def test_one_list_has_measured_and_predicted_configurations(tmp_path):
     assert ranks == sorted(ranks)
 
 
-def test_two_cards_of_equal_peaks_have_one_rank():
+def test_two_cards_that_wait_for_their_host_have_one_rank():
     answer = ask(HardwareSelector(), "cuda:A100-SXM4-80GB", "cuda:H100", model_name="resnet-50")
     first, second = answer["configurations"]
-    assert first["probability"] == second["probability"] == 0.5
+    assert [one["probability"] for one in (first, second)] == pytest.approx([0.5, 0.5], abs=0.005)
     assert first["rank"] == second["rank"] == 1
 
 
@@ -154,7 +154,7 @@ def test_one_measurement_is_named_that_may_change_the_answer(tmp_path):
     measure = answer["decisive_measurement"]
     assert measure["command"].startswith("accelbench run bert-tiny --hardware ")
     named = ask(HardwareSelector(), "cuda:A100-SXM4-80GB", "cuda:H100")
-    assert named["decisive_measurement"]["changes_with"] == 0.5
+    assert named["decisive_measurement"]["changes_with"] == pytest.approx(0.5, abs=0.005)
     clear = ask(selector(tmp_path, result(latency_p50_ms=1e-4)), "cpu", "cuda")
     assert clear["decisive_measurement"] is None
 
