@@ -99,7 +99,7 @@ def test_cards_of_equal_probability_are_ordered_by_their_values():
     answer = ask(HardwareSelector(), "cuda:A100-SXM4-80GB", "cuda:H100", model_name="resnet-50")
     first, second = answer["configurations"]
     assert [one["probability"] for one in (first, second)] == pytest.approx([0.5, 0.5], abs=0.005)
-    assert first["latency_ms"] < second["latency_ms"]
+    assert first["predictions"]["latency"] < second["predictions"]["latency"]
     assert [first["rank"], second["rank"]] == [1, 2]
 
 
