@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import median
 from typing import Any
 
 from accelbench.core.case import Option as Setting
@@ -253,11 +252,6 @@ def unit_of(row: Row) -> str:
 def counted(unit: str) -> str:
     """Return the same word for units whose rates can be compared."""
     return unit if unit_kind(unit) else ITEMS
-
-
-def items_a_step(cells: Sequence[EvidenceCell]) -> float:
-    """Return how many items a step makes for each item of its batch: 1 image, many tokens."""
-    return median(cell.throughput * cell.latency / (1e3 * cell.batch) for cell in cells)
 
 
 def rounded(value: float) -> str:
