@@ -433,7 +433,8 @@ def answer(
     times = time_terms(nodes.entries, calibrated)  # a matrix has two hundred thousand nodes
 
     def predict(target: str, entries: Sequence[TracedCase]) -> CasePredictions:
-        return predictors[target].predict(CaseFeatures.of(entries, target, times, calibrated))
+        known_times = times if entries is nodes.entries else None
+        return predictors[target].predict(CaseFeatures.of(entries, target, known_times, calibrated))
 
     latency, memory = (
         rising_with_batch(nodes, measured, target, partial(predict, target)) for target in TARGETS

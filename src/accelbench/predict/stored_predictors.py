@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
 _UNTRACED, _NAMES = "-untraced", "-names"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 14
+VERSION = 15
 #: Of more cases of a store as many are drawn evenly: fitting 8,000 takes some ten seconds.
 MOST_CASES = 40_000
 
