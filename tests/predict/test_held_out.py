@@ -7,32 +7,22 @@ import pytest
 from made_up_cases import HERE, THERE, made_case
 
 from accelbench.predict.case_predictions import Basis
-from accelbench.predict.cases import off_held_out, poor_notes
+from accelbench.predict.cases import PredictedCase, off_held_out, poor_notes
 from accelbench.predict.held_out import HeldOutError, HeldOutErrors, cases_held_out
-from accelbench.predict.signatures import Floats, Ints
-
-
-class Process:
-    """Off by a factor of four on each case that is left out."""
-
-    def __init__(self, count: int) -> None:
-        self.residual: Floats = np.full(count, np.log(0.25))
-
-    def left_out(self, groups: Ints) -> tuple[Floats, Floats]:
-        return np.zeros(len(groups)), np.ones(len(groups))
-
 
 CASES = [made_case(model, place, 1).case for model in range(12) for place in (HERE, THERE)]
 ENGINE = f"{HERE.runtime}/{HERE.hardware}"
 
 
-def errors(unseen: float = np.log(0.2)) -> HeldOutErrors:
-    return HeldOutErrors(CASES, Process(len(CASES)), np.full(len(CASES), unseen))
+def errors(cases: list[PredictedCase]) -> HeldOutErrors:
+    """Predictions are four times what was measured, of unseen models five times."""
+    by = {Basis.ELSEWHERE: 0.25, Basis.OTHER_MODELS: 0.2, Basis.OTHER_SIZES: np.nan}
+    return HeldOutErrors(cases, {basis: np.full(len(cases), np.log(x)) for basis, x in by.items()})
 
 
 def test_errors_on_what_was_held_out():
     # Each basis has the error of what is held out so.
-    held = errors()
+    held = errors(CASES)
     seen = held.of(Basis.ELSEWHERE, HERE)
     unseen = held.of(Basis.OTHER_MODELS, HERE)
     assert seen is not None
@@ -45,7 +35,7 @@ def test_errors_on_what_was_held_out():
     assert HeldOutErrors().of(Basis.OTHER_MODELS, HERE) is None
     # Of an engine with too few cases all are counted and it is said.
     cases = [made_case(model, HERE, 1).case for model in range(12)]
-    held = HeldOutErrors(cases, Process(12), np.full(12, np.log(0.2)))
+    held = errors(cases)
     other = made_case(1, THERE, 1).case
     found = held.of(Basis.OTHER_MODELS, THERE)
     assert found is not None

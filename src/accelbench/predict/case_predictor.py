@@ -110,7 +110,7 @@ def carried_deviations(
     known: Sequence[PredictedCase],
     unlike: Mapping[tuple[str, CaseConfiguration], float],
     errors: Callable[[Ints], Floats],
-) -> CarriedDeviations:
+) -> dict[EngineModel, float]:
     """Return the deviations of models that are unlike others in an engine.
 
     `errors` returns, by groups of cases, the error of each without its group; a negative group
@@ -121,15 +121,12 @@ def carried_deviations(
         if (case.model, case.configuration) in unlike:
             engines.setdefault(_engine(case), []).append(row)
     if not engines:
-        return CarriedDeviations({}, frozenset())
+        return {}
     groups = np.full(len(known), -1, dtype=np.int64)
     for number, rows in enumerate(engines.values()):
         groups[rows] = number
     off = errors(groups)
-    return CarriedDeviations(
-        {engine: float(np.median(off[rows])) for engine, rows in engines.items()},
-        frozenset((case.model, case.configuration) for case in known),
-    )
+    return {engine: float(np.median(off[rows])) for engine, rows in engines.items()}
 
 
 def _engine(case: PredictedCase) -> EngineModel:
@@ -285,6 +282,9 @@ class CasePredictor:
         unlike: models that are unlike others in a configuration, by how many times.
         unseen: errors of each known case by a predictor that does not know its model, as logarithms
             and as standard deviations; None where they were not kept.
+        errors: by basis the error of each known case with that basis held out, as a logarithm; NaN
+            of cases that would rest on something else.
+        deviations: what `deviations_by_engine` is, if it was kept.
     """
 
     target: str
@@ -298,6 +298,8 @@ class CasePredictor:
     names: KernelNames = field(default_factory=KernelNames)
     unseen: tuple[Floats, Floats] | None = None
     kind: str = ""
+    errors: dict[Basis, Floats] = field(default_factory=dict)
+    deviations: Mapping[EngineModel, float] | None = None
 
     @property
     def whole(self) -> list[PredictedCase]:
@@ -373,10 +375,7 @@ class CasePredictor:
     @cached_property
     def held_out(self) -> HeldOutErrors:
         """By how much it is off where what a figure rests on is held out."""
-        if self.process is None:
-            return HeldOutErrors()
-        unseen, _ = self.unseen or self.errors_of_unseen_models()
-        return HeldOutErrors(self.known.cases, self.process, unseen)
+        return HeldOutErrors(self.known.cases, self.errors)
 
     def _beyond(self, features: CaseFeatures) -> Floats:
         known = self.known
@@ -459,12 +458,21 @@ class CasePredictor:
         return base + mean + shift, np.sqrt(variance + unsure)
 
     @cached_property
-    def _carried(self) -> CarriedDeviations:
-        def errors(groups: Ints) -> Floats:
-            assert self.process is not None
-            return self.process.residual - self.process.left_out(groups)[0]
+    def deviations_by_engine(self) -> Mapping[EngineModel, float]:
+        """The logarithms by which models that are unlike others deviate, by engine."""
+        if self.deviations is not None:
+            return self.deviations
+        return carried_deviations(self.known.cases, self.unlike, self._errors_without)
 
-        return carried_deviations(self.known.cases, self.unlike, errors)
+    @cached_property
+    def _carried(self) -> CarriedDeviations:
+        deviations = self.deviations_by_engine
+        measured = ((case.model, case.configuration) for case in self.known.cases)
+        return CarriedDeviations(deviations, frozenset(measured if deviations else ()))
+
+    def _errors_without(self, groups: Ints) -> Floats:
+        assert self.process is not None
+        return self.process.residual - self.process.left_out(groups)[0]
 
     def _inputs(self, features: CaseFeatures, *, learn: bool) -> CaseInputs:
         places = [case.configuration for case in features.cases]
@@ -494,27 +502,30 @@ class CasePredictor:
         for basis, groups in kinds.items():
             mean, variance = process.left_out(groups)
             wanted = left_out_bases(cases, groups)
+            rests = np.array([kind is basis for kind in wanted], dtype=bool)
+            self.errors[basis] = np.where(rests, process.residual - mean, np.nan)
             errors = np.abs(process.residual - mean) / np.sqrt(variance)
             learned = _LEARNED_BY_SUMS if basis is Basis.FAMILY else 1.0
-            self._set_width(basis, learned * errors[[kind is basis for kind in wanted]])
-        some = self._some_of(process)
-        self._calibrate_new_configurations(*some)
-        self._calibrate_larger_batches(*some)
+            self._set_width(basis, learned * errors[rests])
+        rows = self._some_rows()
+        some, known = process.of_rows(rows), self.known.only(rows)
+        self._calibrate_new_configurations(some, known, rows)
+        self._calibrate_larger_batches(some, known)
         self.unseen = self.errors_of_unseen_models(seed)
+        self.errors[Basis.OTHER_MODELS] = self.unseen[0]
         standard = self.unseen[1]
         self._set_width(Basis.OTHER_MODELS, standard[~np.isnan(standard)])
 
-    def _some_of(self, process: ResidualProcess) -> tuple[ResidualProcess, CaseFeatures]:
-        """The process of some cases: to leave many out at once takes the cube of their number."""
+    def _some_rows(self) -> Ints:
+        """Return known cases, drawn: to leave many out at once takes the cube of their number."""
         rows = np.arange(len(self.known))
         if len(rows) > _MOST_LEFT_OUT:
             rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_LEFT_OUT, replace=False))
-        some = process.inputs.only(rows)
-        return ResidualProcess(some, process.residual[rows], process.variances), self.known.only(
-            rows
-        )
+        return rows
 
-    def _calibrate_new_configurations(self, process: ResidualProcess, known: CaseFeatures) -> None:
+    def _calibrate_new_configurations(
+        self, process: ResidualProcess, known: CaseFeatures, rows_of_known: Ints
+    ) -> None:
         """The width where a configuration was never measured: each whole one is left out."""
         places = [case.configuration for case in known.cases]
         groups = numbered_alike(places)
@@ -530,6 +541,8 @@ class CasePredictor:
             own = self.rooflines.nearest(place)
             error[rows] += own(known.terms[rows]) - other(known.terms[rows])
         self._set_width(Basis.OTHER_CONFIGURATIONS, np.abs(error) / np.sqrt(variance))
+        errors = self.errors[Basis.OTHER_CONFIGURATIONS] = np.full(len(self.known), np.nan)
+        errors[rows_of_known] = error
 
     def _calibrate_larger_batches(self, process: ResidualProcess, known: CaseFeatures) -> None:
         """What intervals grow by beyond what was measured: the largest batches are left out."""

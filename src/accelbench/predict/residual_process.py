@@ -336,6 +336,10 @@ class ResidualProcess:
             inverse[np.ix_(at, at)] += upper @ upper.T
         return np.asarray(inverse)
 
+    def of_rows(self, rows: Ints) -> ResidualProcess:
+        """Return the process of some of the cases."""
+        return ResidualProcess(self.inputs.only(rows), self.residual[rows], self.variances)
+
     def left_out(self, groups: Ints) -> tuple[Floats, Floats]:
         """Mean and variance of each case from those of all other groups, in closed form.
 

@@ -53,8 +53,13 @@ if TYPE_CHECKING:
 #: Beside those that learned from operators alone lie others, that had the analytic cost of some
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
 _UNTRACED, _NAMES = "-untraced", "-names"
+#: What is held out of kept predictors, in order.
+_HELD_OUT = (
+    Basis.OTHER_SIZES, Basis.ELSEWHERE, Basis.FAMILY, Basis.OTHER_MODELS,
+    Basis.OTHER_CONFIGURATIONS,
+)  # fmt: skip
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 15
+VERSION = 16
 #: Of more cases of a store as many are drawn evenly: fitting 8,000 takes some ten seconds.
 MOST_CASES = 40_000
 
@@ -313,11 +318,13 @@ def _described(one: CasePredictor, name: str, arrays: dict[str, Any]) -> dict[st
     number = {place: at for at, place in enumerate(places)}
     weights, factor = one.process.posterior
     unseen = one.unseen or one.errors_of_unseen_models()
+    nothing = np.full(len(one.known), np.nan)
     every = {
         "terms": one.known.terms, "sizes": one.known.sizes, "least": one.known.least,
         "log_values": one.log_values, "variances": one.process.variances, "weights": weights,
         "factor": factor, "unseen": np.stack(unseen), "whole": one.rooflines.whole.theta,
         "own": np.array([entry.theta for entry in one.rooflines.of.values()]),
+        "errors": np.stack([one.errors.get(basis, nothing) for basis in _HELD_OUT]),
     }  # fmt: skip
     arrays |= {f"{name}/{key}": values for key, values in every.items()}
     return {
@@ -331,6 +338,9 @@ def _described(one: CasePredictor, name: str, arrays: dict[str, Any]) -> dict[st
         "widths": {basis.name: width for basis, width in one.widths.items()},
         "widening": one.widening,
         "unlike": [[model, number[place], by] for (model, place), by in one.unlike.items()],
+        "deviations": [
+            [model, asdict(engine), by] for (model, engine), by in one.deviations_by_engine.items()
+        ],
     }  # fmt: skip
 
 
@@ -359,7 +369,7 @@ def _read(path: Path) -> KeptPredictors | None:
 def _predictor(entry: Mapping[str, Any], content: Mapping[str, Any]) -> CasePredictor:
     def array(key: str) -> Floats:
         values: Floats = content[f"{entry['target']}/{entry['kind']}/{key}"]
-        if key != "unseen" and not np.isfinite(values).all():
+        if key not in ("unseen", "errors") and not np.isfinite(values).all():
             raise ValueError(f"{key} of a kept predictor is not finite")
         return values
 
@@ -382,5 +392,9 @@ def _predictor(entry: Mapping[str, Any], content: Mapping[str, Any]) -> CasePred
         unlike={(model, places[place]): by for model, place, by in entry["unlike"]},
         unseen=(error, standard),
         kind=entry["kind"],
+        errors=dict(zip(_HELD_OUT, array("errors"), strict=True)),
+        deviations={
+            (model, CaseConfiguration(**engine)): by for model, engine, by in entry["deviations"]
+        },
     )
     return predictor.condition(array("variances"), (array("weights"), array("factor")))
