@@ -14,7 +14,8 @@ from accelbench.predict import stored_predictors
 from accelbench.predict import traces as traces_module
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.evaluation import own_cases, own_scores
-from accelbench.predict.stored_cases import stored_cases
+from accelbench.predict.graph_file_models import TableModels
+from accelbench.predict.stored_cases import kept_cases, stored_cases
 from accelbench.predict.stored_predictors import FOLDER, kept_predictors, predictors_of
 from accelbench.predict.terms import TracedCase
 from accelbench.predict.traces import Traces
@@ -197,7 +198,18 @@ def test_databases_of_one_stem_have_files_of_their_own(tmp_path):
     kept = Traces(tmp_path / "traces")
     for name in ("r.duckdb", "r.db"):
         predictors_of(measured_store(tmp_path / name, *_batches([1, 2])), kept)
-    assert len(list((tmp_path / FOLDER).iterdir())) == 2
+    assert len(list((tmp_path / FOLDER).glob("*.npz"))) == 2
+
+
+def test_cases_are_read_anew_after_each_change_of_the_store(tmp_path):
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2]))
+    read, kept = (kept_cases(database, TableModels()) for _ in range(2))
+    assert kept.cases == read.cases
+    assert kept.digest == read.digest
+    (tmp_path / FOLDER / "db.duckdb-cases.json").write_text("{")
+    assert kept_cases(database, TableModels()).cases == read.cases
+    database = measured_store(tmp_path / "db.duckdb", *_batches([1, 2, 4]))
+    assert len(kept_cases(database, TableModels()).cases) == 3
 
 
 def test_what_is_said_of_the_learning_is_said_again(tmp_path, monkeypatch):

@@ -78,9 +78,8 @@ def evaluate_tables(
     if request.anchors < 0:
         raise UsageError("--anchors takes a number of measurements, 0 or more.")
     started = time.monotonic()
-    models = TableModels()
-    if request.graph_features is not None:
-        models |= operator_models(request.graph_features)
+    features = request.graph_features
+    models = TableModels(None if features is None else operator_models(features))
     traces = Traces(own=models, hear=hear)
     hear("Reading the tables …")
     train = _imported(request.train, models)

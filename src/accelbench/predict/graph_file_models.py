@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -50,6 +50,9 @@ _USUAL_SIDE = 224
 OPERATORS = "operators"
 #: Packages whose models are traced by name.
 PACKAGES = ("timm", "torchvision")
+_TABLE_ADVICE = "Give a table of operator signatures, a row a signature."
+#: After so many models that were read one by one, the whole table is read.
+_MOST_SINGLE = 8
 _FP32_BYTES = 4
 
 
@@ -231,9 +234,16 @@ def _of_config(name: str, folder: Path) -> FileModel:
 
 
 def parquet_table(
-    path: Path, required: Sequence[str], advice: str, *, more: Sequence[str] = ()
+    path: Path,
+    required: Sequence[str],
+    advice: str,
+    *,
+    more: Sequence[str] = (),
+    only: tuple[str, str] | None = None,
 ) -> Table:
     """Return the required columns of a file, and those of `more` that it has, in this order.
+
+    With `only`, a column and a value, the rows that have the value.
 
     Raises:
         UsageError: there is no such file, it is not Parquet, or a column is missing.
@@ -248,15 +258,20 @@ def parquet_table(
         absent = [name for name in required if name not in present]
         if not absent:
             wanted = [*required, *(name for name in more if name in present)]
-            return pq.read_table(path, columns=wanted)
+            filters = None if only is None else [(only[0], "==", only[1])]
+            return pq.read_table(path, columns=wanted, filters=filters)
     except (OSError, pa.ArrowInvalid) as error:
         raise UsageError(f"{path.name} cannot be read as Parquet.", advice) from error
     raise UsageError(f"{path.name} has no column {', '.join(absent)}.", advice)
 
 
 @lru_cache(maxsize=4)
-def operator_models(path: Path) -> Mapping[str, FileModel]:
+def operator_models(path: Path, only: str | None = None) -> Mapping[str, FileModel]:
     """Read a table of operators: its models by name, as if each were a file with a graph.
+
+    Args:
+        path: the file.
+        only: the one model to read.
 
     Raises:
         UsageError: the file is not such a table.
@@ -264,7 +279,8 @@ def operator_models(path: Path) -> Mapping[str, FileModel]:
     table = parquet_table(
         path,
         [*_GRAPH, *OperatorSignature._fields, "count"],
-        "Give a table of operator signatures, a row a signature.",
+        _TABLE_ADVICE,
+        only=None if only is None else (_GRAPH[0], only),
     )
     graphs: dict[str, dict[int, list[tuple[OperatorSignature, int]]]]
     graphs = defaultdict(lambda: defaultdict(list))
@@ -306,8 +322,35 @@ def _pass_of(signatures: list[tuple[OperatorSignature, int]]) -> PassTrace:
     return PassTrace(sorted(signatures), weights, _FP32_BYTES * largest)
 
 
-class TableModels(dict[str, FileModel]):
-    """Models of tables of operators, by name."""
+class TableModels(Mapping[str, FileModel]):
+    """Models of tables of operators, by name. Each is read when it is first asked for.
+
+    Args:
+        models: those that are read.
+        paths: the table of each other model.
+    """
+
+    def __init__(
+        self, models: Mapping[str, FileModel] | None = None, paths: Mapping[str, Path] | None = None
+    ) -> None:
+        self._models = dict(models or {})
+        self._paths = dict(paths or {})
+        self._single: dict[Path, int] = {}
+
+    def __getitem__(self, name: str) -> FileModel:
+        if name not in self._models:
+            path = self._paths[name]
+            count = self._single[path] = self._single.get(path, 0) + 1
+            is_single = count <= _MOST_SINGLE
+            read = operator_models(path, name) if is_single else operator_models(path)
+            self._models |= {one: model for one, model in read.items() if one not in self._models}
+        return self._models[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._models, *self._paths)))
+
+    def __len__(self) -> int:
+        return len({*self._models, *self._paths})
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -372,18 +415,19 @@ def kept_operators(database: Path) -> TableModels:
     """Return the models of the tables that are kept beside a database, by name."""
     folder = database.parent / FOLDER
     paths = sorted(folder.glob(f"{glob.escape(_kept_prefix(database))}*.parquet"))
-    models = (_kept(path) for path in paths)
-    return TableModels({name: one for some in models for name, one in some.items()})
+    return TableModels(paths={name: path for path in paths for name in _names_in(path)})
 
 
-def _kept(path: Path) -> Mapping[str, FileModel]:
+@lru_cache(maxsize=4)
+def _names_in(path: Path) -> Sequence[str]:
     try:
-        return operator_models(path)
+        table = parquet_table(path, _GRAPH[:1], _TABLE_ADVICE)
     except UsageError as error:
         raise UsageError(
             f"The table of operators that is kept at {path} is damaged.",
             "Remove it, and name its original with --graph-features.",
         ) from error
+    return [str(name) for name in table.column(0).unique().to_pylist()]
 
 
 def _kept_prefix(database: Path) -> str:

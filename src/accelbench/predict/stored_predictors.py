@@ -38,12 +38,11 @@ from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
-    sizes_of,
 )
 from accelbench.predict.graph_file_models import FOLDER, kept_operators
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.signatures import Floats
-from accelbench.predict.stored_cases import StoredCases, stored_cases
+from accelbench.predict.stored_cases import StoredCases, digest_of_cases, kept_cases, stored_cases
 from accelbench.predict.terms import NOT_CALIBRATED, Calibrated, TracedCase, time_terms
 from accelbench.predict.traces import TRACE_VERSION, Traces
 
@@ -111,11 +110,10 @@ def predictors_of(
     """
     if database is None:
         return _fitted(StoredCases((), {}), NOT_CALIBRATED, "", traces, None, None)
-    tables = kept_operators(database.path)
-    traces.own |= {name: model for name, model in tables.items() if name not in traces.own}
-    stored, calibrated = stored_cases(database, tables), stored_limits(database)
+    traces.tables = tables = kept_operators(database.path)
+    stored, calibrated = kept_cases(database, tables, keep=keep), stored_limits(database)
     kept = _read(_path(database))
-    learned_from = _hash(stored.learnable, calibrated)
+    learned_from = _hash(stored.digest, calibrated)
     if not train and (same := _same(kept, stored, calibrated, learned_from, stale=stale)):
         return same
     if not train and not traces.takes:
@@ -140,14 +138,17 @@ def with_names(known: Predictors, database: Database) -> Predictors:
 
     Only their widths are kept, which take seconds. The rest is learned at once.
     """
-    learned_from = _hash(known.stored.named, NOT_CALIBRATED)
+    stored = known.stored
+    if not stored.others.rows:  # kept cases are without them
+        stored = stored_cases(database, kept_operators(database.path))
+    learned_from = _hash(digest_of_cases(stored.named), NOT_CALIBRATED)
     path = _path(database, _NAMES)
     try:
         kept = loads(path.read_text())
         widths = kept["widths"] if kept["learned_from"] == learned_from else None
     except (OSError, JsonError, LookupError, TypeError):
         widths = None
-    grids = {target: grids_of(known.stored.named, target) for target in known.of}
+    grids = {target: grids_of(stored.named, target) for target in known.of}
     for target, by_platform in grids.items():
         for platform, grid in by_platform.items():
             grid.kept_widths = widths[target][platform] if widths else None
@@ -159,13 +160,13 @@ def with_names(known: Predictors, database: Database) -> Predictors:
     of = {
         target: PredictorsByKind(target, one.of, grids[target]) for target, one in known.of.items()
     }
-    return replace(known, of=of)
+    return replace(known, of=of, stored=stored)
 
 
 def kept_predictors(database: Database, stored: StoredCases) -> Predictors | None:
     """Return the predictors next to a database; None if its measurements changed."""
     calibrated = stored_limits(database)
-    return _same(_read(_path(database)), stored, calibrated, _hash(stored.learnable, calibrated))
+    return _same(_read(_path(database)), stored, calibrated, _hash(stored.digest, calibrated))
 
 
 def _same(
@@ -179,7 +180,7 @@ def _same(
     """Those that are kept, if they learned from these measurements, or if any will do."""
     if kept is None:
         return None
-    limits = _hash((), calibrated)
+    limits = _hash("", calibrated)
     if kept.learned_from == learned_from or (stale and kept.limits == limits):
         return Predictors(kept.of, stored, learned_from, False, kept.notes, calibrated)
     return None
@@ -209,7 +210,7 @@ def _fitted(
         # What was learned from coarse operators is kept apart from what those have who trace them.
         path = _path(database, _UNTRACED if traces.left_out else "")
         kept = KeptPredictors(
-            learned_from, _hash((), calibrated), tuple(notes), tuple(sorted(traces.left_out)), of
+            learned_from, _hash("", calibrated), tuple(notes), tuple(sorted(traces.left_out)), of
         )
         try:
             _write(path, kept)
@@ -254,18 +255,11 @@ def _one_thread() -> AbstractContextManager[object]:
     return limited
 
 
-def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
+def _hash(cases: str, calibrated: Calibrated) -> str:
     """Of all that a predictor rests on: terms of time are at the devices' measured limits."""
-    places = {place: asdict(place) for place in {m.case.configuration for m in measured}}
-    rows = [
-        [m.case.model, m.case.part, places[m.case.configuration], m.case.shapes.batch,
-         sizes_of(m.case.shapes), m.latency_ms, m.memory_mb]
-        for m in measured
-    ]  # fmt: skip
     limits = [[*key, to_plain(calibrated[key].peaks), calibrated[key].bandwidth]
               for key in sorted(calibrated)]  # fmt: skip
-    content = {"version": VERSION, "traces": TRACE_VERSION, "rows": rows, "limits": limits}
-    return digest(content)
+    return digest({"version": VERSION, "traces": TRACE_VERSION, "cases": cases, "limits": limits})
 
 
 def _path(database: Database, kind: str = "") -> Path:

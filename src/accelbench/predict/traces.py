@@ -49,7 +49,7 @@ class Traces:
     Args:
         folder: where they are kept; this user's cache by default.
         trace: take those that are not kept, which imports torch.
-        own: models of files, by their names.
+        own: models of files, by their names. Those of tables may follow in `tables`.
         hear: told what takes seconds, before it does.
 
     Attributes:
@@ -69,6 +69,7 @@ class Traces:
         self._known: dict[tuple[object, ...], dict[str, PassTrace]] = {}
         self._trace = trace
         self.own = dict(own or {})
+        self.tables: Mapping[str, FileModel] = {}
         self._hear = hear
         self.coarse: set[str] = set()
         self.left_out: set[str] = set()
@@ -88,7 +89,7 @@ class Traces:
         """
         key = (model, mode, SIZES_WITHOUT_BATCH(shapes))
         if key not in self._known:
-            entry, single = self.own.get(model), replace(shapes, batch=1)
+            entry, single = self.entry(model), replace(shapes, batch=1)
             if entry is not None and entry.passes is not None:
                 self._known[key] = entry.at(single)
             else:
@@ -97,9 +98,13 @@ class Traces:
                 self._known[key] = trained or self._read_or_take(spec, single)
         return self._known[key]
 
+    def entry(self, model: str) -> FileModel | None:
+        """Return the model of a file or of a table of operators; None for others."""
+        return self.own.get(model) or self.tables.get(model)
+
     def spec(self, model: str) -> ModelSpec:
         """A model of a file, or of the catalogue, by its name."""
-        entry = self.own.get(model)
+        entry = self.entry(model)
         return entry.spec if entry is not None else find(model)
 
     def _training(self, spec: ModelSpec, shapes: Shapes) -> dict[str, PassTrace] | None:

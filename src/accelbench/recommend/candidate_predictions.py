@@ -86,7 +86,10 @@ class CandidatePredictions:
         tables = None if self._database is None else kept_operators(self._database.path)
         entry = self._files.get(name) or (tables.find(name) if tables else None)
         if entry is None and name and known_as(name) is None and names_a_file(name):
-            entry = self._files[name] = file_model(name, (Shapes(1),))
+            try:
+                entry = self._files[name] = file_model(name, (Shapes(1),))
+            except UsageError:  # its results have its name, and its file may be elsewhere
+                return None
         return None if entry is None else entry.spec
 
     def of(

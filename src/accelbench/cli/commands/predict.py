@@ -537,9 +537,8 @@ class Predicting:
         if counts:
             traced, _ = self.traces.of_cases(cases.cases)
             result.operators = operator_counts(traced)
-        models = {spec.id for spec in question.models}
-        own = self.traces.own.items()
-        files = [entry for name, entry in own if name in models and entry.digest]
+        entries = (self.traces.entry(spec.id) for spec in question.models)
+        files = [entry for entry in entries if entry is not None and entry.digest]
         result.files = [entry.to_dict() for entry in files]
         result.notes = [
             *_notes_of_files(files), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
