@@ -21,7 +21,7 @@ from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.evidence.launches import QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL
-from accelbench.models.find import known_as
+from accelbench.models.find import find_exact
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     CaseConfiguration,
@@ -119,7 +119,7 @@ def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> Stored
 
     def model_of(name: str) -> ModelSpec | None:
         of_table = tables.find(name)
-        return of_table.spec if of_table else known_as(name)
+        return of_table.spec if of_table else find_exact(name)
 
     names, rows = database.query(_SQL)
     # A store has a thousand names and thirty thousand rows of them.
