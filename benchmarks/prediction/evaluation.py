@@ -20,12 +20,12 @@ from accelbench.predict.cases import LATENCY, TARGETS
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score, score_by
 from accelbench.predict.signatures import Ints
 from accelbench.predict.traces import torch_is_here
+from prediction.choice_regret import regrets
 from prediction.graph_evaluation import predict_by_graph
 from prediction.graph_predictor import GraphTable
 from prediction.graphs import read_graphs
 from prediction.grid_evaluation import GRID_METHODS, grid_rows, predict_by_grid
 from prediction.measurements import TableMeasurement, read_measurements
-from prediction.regret import regrets
 from prediction.tabular import predict_by_table, tabular_method
 
 #: Kinds of hardware whose rows are predicted from operator graphs.

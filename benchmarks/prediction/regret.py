@@ -1,205 +1,239 @@
-"""Regret of choosing by predictions: how much slower a choice is than the measured best. Pure.
+"""How much slower is what `accelbench recommend` takes than the measured best?
 
-A choice is among the configurations in which a model was measured at one size, batch and mode: on
-one device, or on any device of a kind. Beside it stands the constant rule, which always takes what
-is usually fastest in the training table, whatever the model.
+A published table is split by the hash of a model's family or name. The known part is imported into
+a database, and `accelbench recommend` is asked about the hidden models: which configuration of a
+device, or of all devices of a kind. The answer is compared with the hidden measurements. Constant
+rules, which always prefer one configuration, are scored on the same questions.
+
+    python benchmarks/prediction/regret.py timm.parquet --graph-features operators.parquet
+        [--hide families | models] [--among device | kind] [--most N]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+if __name__ == "__main__":  # the folder of this file would put its modules beside everybody's
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import duckdb
 import numpy as np
 
-from accelbench.predict.scoring import Predictions
-from accelbench.predict.signatures import Floats
-from prediction.measurements import TableConfiguration, TableMeasurement
-from prediction.transfer import distance
+from prediction.open_holdout import accelbench, is_hidden, write_known
 
-Regret = dict[str, float | int | None]
-Item = tuple[object, ...]
-#: Of configurations that were all measured, a prediction has to be faster than what is usually
-#: fastest by this share of half its interval: what it is off by, configurations of a model share
-#: for the most part. Without it the regret on new families was above the rule's in three of six.
-MARGIN = 0.3
-#: Of configurations that were not, the rule is that of others. With this share of it the regret was
-#: never above the rule's on six choices on new cards; without it once, by 0.01 points.
-RULE_SHARE = 0.3
-_ROUNDS = 60
-_SETTLED = 1e-9
+#: So many models are named in one command.
+_MOST_NAMED = 60
+#: Where one configuration is the best of nearly every question there is nothing to choose.
+_ALWAYS = 0.98
+_PRECISIONS = {"amp": "amp-fp16"}
 
-
-def on_a_device(m: TableMeasurement) -> Item:
-    """The question that configurations of one device answer."""
-    return (*of_a_kind(m), m.configuration.hardware)
-
-
-def of_a_kind(m: TableMeasurement) -> Item:
-    """The question that configurations of all devices of a kind answer."""
-    return m.configuration.kind, m.configuration.mode, m.model, m.image_size, m.batch
-
-
-@dataclass(frozen=True)
-class ConstantRule:
-    """What is usually fastest, whatever the model.
-
-    Attributes:
-        effects: by configuration, how slow it is beside others, in logarithms, over the items that
-            they have in common.
-    """
-
-    effects: Mapping[TableConfiguration, float]
-
-    @classmethod
-    def of(
-        cls, train: Sequence[TableMeasurement], item: Callable[[TableMeasurement], Item]
-    ) -> ConstantRule:
-        """The rule of a table: a time is taken for its item's times its configuration's."""
-        cells = _cells(train, range(len(train)), item, [m.value for m in train])
-        several = [(n, mine) for n, mine in enumerate(cells.values()) if len(mine) > 1]
-        numbers: dict[TableConfiguration, int] = {}
-        rows = [
-            (n, numbers.setdefault(configuration, len(numbers)), entry.log_value)
-            for n, mine in several for configuration, entry in mine.items()
-        ]  # fmt: skip
-        if not rows:
-            return cls({})
-        items = np.unique([n for n, _, _ in rows], return_inverse=True)[1]
-        places = np.array([place for _, place, _ in rows])
-        values = np.array([value for _, _, value in rows])
-        effect = np.zeros(len(numbers))
-        for _ in range(_ROUNDS):
-            own = np.bincount(items, values - effect[places]) / np.bincount(items)
-            new = np.bincount(places, values - own[items]) / np.bincount(places)
-            if np.abs(new - effect).max() < _SETTLED:
-                break
-            effect = new
-        return cls({entry: float(effect[n]) for entry, n in numbers.items()})
-
-    def of_configuration(self, wanted: TableConfiguration) -> float:
-        """How slow a configuration is; that of the nearest one where it was never measured."""
-        if wanted in self.effects or not self.effects:
-            return self.effects.get(wanted, 0.0)
-        return self.effects[min(self.effects, key=lambda known: distance(known, wanted))]
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """A configuration of an item: what it was measured to take, and where it stands."""
-
-    log_value: float
-    rows: tuple[int, ...]
-
-
-def _cells(
-    measurements: Sequence[TableMeasurement],
-    rows: Sequence[int] | range,
-    item: Callable[[TableMeasurement], Item],
-    values: Sequence[float],
-) -> dict[Item, dict[TableConfiguration, _Cell]]:
-    """By item and configuration the mean logarithm of what was measured."""
-    by_cell: dict[Item, dict[TableConfiguration, list[int]]] = {}
-    for row in rows:
-        m = measurements[row]
-        by_cell.setdefault(item(m), {}).setdefault(m.configuration, []).append(row)
-    return {
-        key: {
-            configuration: _Cell(float(np.mean(np.log([values[n] for n in mine]))), tuple(mine))
-            for configuration, mine in cells.items()
-        }
-        for key, cells in by_cell.items()
-    }
-
-
-def regrets(
-    train: Sequence[TableMeasurement], test: Sequence[TableMeasurement], predictions: Predictions
-) -> dict[str, object]:
-    """Regret of choosing a configuration of a device, overall and by kind, and of any device.
-
-    Anchors are not chosen among: they were measured. How predictions choose, `chosen_among` says.
-    """
-    configurations = _choices(train, test, predictions, on_a_device)
-    kinds = dict.fromkeys(choice.kind for choice in configurations)
-    return {
-        **_summary(configurations),
-        "per_kind": {
-            kind: _summary([choice for choice in configurations if choice.kind == kind])
-            for kind in kinds
-        },
-        "any_device": _summary(_choices(train, test, predictions, of_a_kind)),
-    }
+Row = Mapping[str, Any]
+#: Device, precision, whether it is compiled, and layout.
+Configuration = tuple[str, str, bool, str]
+#: Kind, device or "", mode, model, side of an image, batch.
+Question = tuple[str, str, str, str, int, int]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What one choice costs: logarithms of the time that it takes over the least.
+    """A question with the measured times of its configurations, and the one that was chosen."""
 
-    Attributes:
-        kind: of hardware.
-        predicted: of what predictions choose.
-        constant: of what the constant rule chooses.
-    """
+    question: Question
+    times: Mapping[Configuration, float]
+    chosen: Configuration
+    probability: float | None = None
 
-    kind: str
-    predicted: float
-    constant: float
+    def regret(self, taken: Configuration) -> float:
+        """Return by how much longer a configuration takes than the best."""
+        return self.times[taken] / min(self.times.values()) - 1.0
 
 
-def _choices(
-    train: Sequence[TableMeasurement],
-    test: Sequence[TableMeasurement],
-    predictions: Predictions,
-    item: Callable[[TableMeasurement], Item],
-) -> list[Choice]:
-    rule = ConstantRule.of(train, item)
-    scored = np.flatnonzero(np.isfinite(predictions.log_value) & ~predictions.anchor)
-    cells = _cells(test, scored.tolist(), item, [m.value for m in test])
-    places = dict.fromkeys(m.configuration for m in test)
-    usual = {place: rule.of_configuration(place) for place in places}
-    choices = []
-    for mine in cells.values():
-        if len(mine) < 2:
-            continue
-        names = list(mine)
-        rows = [list(mine[name].rows) for name in names]
-        measured = np.array([mine[name].log_value for name in names])
-        least = measured.min()
-        effects = np.array([usual[name] for name in names])
-        constant = int(np.argmin(effects))
-        chosen = chosen_among(
-            np.array([predictions.log_value[these].mean() for these in rows]),
-            np.array([predictions.half_width[these].mean() for these in rows]),
-            effects,
-            known=all(name in rule.effects for name in names),
+def configuration_of(row: Row) -> Configuration:
+    """Return the configuration of a row of the table."""
+    extra = json.loads(row["extra"] or "{}")
+    precision = _PRECISIONS.get(row["precision"], row["precision"])
+    layout = str(extra.get("layout") or "")
+    return row["hardware_name"], precision, bool(extra.get("compile")), layout
+
+
+def questions_of(rows: Iterable[Row], among: str) -> dict[Question, dict[Configuration, float]]:
+    """Return the measured times of each question with at least two configurations."""
+    times: dict[Question, dict[Configuration, list[float]]] = {}
+    for row in rows:
+        device = row["hardware_name"] if among == "device" else ""
+        name = row["model"].split(".")[0]
+        question = (
+            row["hardware_kind"],
+            device,
+            row["mode"],
+            name,
+            row["img_size"] or 0,
+            (row["batch_size"]),
         )
-        over = measured - least
-        choices.append(Choice(names[0].kind, float(over[chosen]), float(over[constant])))
+        cell = times.setdefault(question, {}).setdefault(configuration_of(row), [])
+        cell.append(float(row["latency_ms"]))
+    return {
+        question: {place: float(np.median(values)) for place, values in cells.items()}
+        for question, cells in times.items()
+        if len(cells) > 1
+    }
+
+
+def asked(
+    questions: Mapping[Question, Mapping[Configuration, float]], database: Path
+) -> list[Choice]:
+    """Return the choices of `accelbench recommend` for questions."""
+    groups: dict[tuple[str, str, str, int, int], list[str]] = {}
+    for kind, device, mode, model, side, batch in questions:
+        groups.setdefault((kind, device, mode, side, batch), []).append(model)
+    choices = []
+    for (kind, device, mode, side, batch), models in groups.items():
+        place = f"{kind}:{device}" if device else kind
+        for start in range(0, len(models), _MOST_NAMED):
+            named = sorted(models)[start : start + _MOST_NAMED]
+            sizes = ["--image-size", str(side)] if side else []
+            answer = accelbench(
+                "recommend", *named, "--hardware", place, "--mode", mode,
+                "--batch-size", str(batch), *sizes, "--db", str(database),
+            )  # fmt: skip
+            for entry in answer["recommendations"]:
+                question = kind, device, mode, entry["question"]["model"], side, batch
+                made = chosen_of(entry, questions.get(question, {}))
+                if made is not None:
+                    choices.append(Choice(question, questions[question], *made))
     return choices
 
 
-def chosen_among(log_values: Floats, half_widths: Floats, rule: Floats, *, known: bool) -> int:
-    """Which of several configurations is chosen.
-
-    Args:
-        log_values: predictions.
-        half_widths: of their intervals.
-        rule: how slow each is by the constant rule, in logarithms.
-        known: each was measured in the training table, so that the rule is of themselves.
-    """
-    if not known:
-        return int(np.argmin((1 - RULE_SHARE) * log_values + RULE_SHARE * rule))
-    usual, fastest = int(np.argmin(rule)), int(np.argmin(log_values))
-    clear = log_values[usual] - log_values[fastest] > MARGIN * half_widths[usual]
-    return fastest if clear else usual
+def chosen_of(
+    answer: Mapping[str, Any], times: Mapping[Configuration, float]
+) -> tuple[Configuration, float | None] | None:
+    """Return the first configuration of an answer that was measured, with its probability."""
+    for entry in answer["configurations"]:
+        layout = str((entry["options"] or {}).get("layout") or "")
+        place = entry["device"], entry["precision"], bool(entry["compiled"]), layout
+        if place in times:
+            return place, entry["probability"]
+    return None
 
 
-def _summary(choices: Sequence[Choice]) -> Regret:
-    names = ("mean", "median", "constant_mean", "constant_median")
+def usual_order(
+    known: Mapping[Question, Mapping[Configuration, float]],
+) -> list[Configuration]:
+    """Return configurations by their mean logarithm relative to the best, over known questions."""
+    relative: dict[Configuration, list[float]] = {}
+    for times in known.values():
+        least = min(times.values())
+        for place, value in times.items():
+            relative.setdefault(place, []).append(float(np.log(value / least)))
+    return sorted(relative, key=lambda place: (np.mean(relative[place]), str(place)))
+
+
+def ruled(times: Mapping[Configuration, float], order: Sequence[Configuration]) -> Configuration:
+    """Return the first configuration of an order that a question has."""
+    return next((place for place in order if place in times), min(times, key=str))
+
+
+def summary(choices: Sequence[Choice], order: Sequence[Configuration]) -> dict[str, Any]:
+    """Return the mean regret of recommendations and of constant rules, in percent."""
     if not choices:
-        return {"choices": 0, **dict.fromkeys(names)}
-    predicted = np.expm1([choice.predicted for choice in choices]) * 100
-    constant = np.expm1([choice.constant for choice in choices]) * 100
-    figures = (predicted.mean(), np.median(predicted), constant.mean(), np.median(constant))
-    rounded = {name: round(float(f), 2) for name, f in zip(names, figures, strict=True)}
-    return {"choices": len(choices), **rounded}
+        return {"n": 0}
+    regrets = np.array([choice.regret(choice.chosen) for choice in choices])
+    places = sorted({place for choice in choices for place in choice.times}, key=str)
+    rules = {"usual order of the known part": order}
+    rules |= {" ".join(map(str, place)): [place, *order] for place in places}
+    constant = {
+        name: float(np.mean([c.regret(ruled(c.times, preferred)) for c in choices]))
+        for name, preferred in rules.items()
+    }
+    best = [min(choice.times, key=lambda place: choice.times[place]) for choice in choices]
+    most = max(best.count(place) for place in set(best)) / len(best)
+    sure = [choice.probability for choice in choices if choice.probability is not None]
+    return {
+        "n": len(choices),
+        "configurations": round(float(np.mean([len(choice.times) for choice in choices])), 2),
+        "best_share_of_one": round(100 * most, 1),
+        "one_always_wins": most >= _ALWAYS,
+        "regret_mean": round(100 * float(regrets.mean()), 3),
+        "regret_median": round(100 * float(np.median(regrets)), 3),
+        "chosen_best": round(100 * float((regrets <= 0.0).mean()), 1),
+        "stated_probability": round(100 * float(np.mean(sure)), 1) if sure else None,
+        "constant_rules": {name: round(100 * value, 3) for name, value in constant.items()},
+        "better_than_every_rule": bool(regrets.mean() < min(constant.values())),
+    }
+
+
+def report(
+    choices: Sequence[Choice], known: Mapping[Question, Mapping[Configuration, float]]
+) -> dict[str, Any]:
+    """Return the summary of each kind, mode and device."""
+    groups: dict[tuple[str, str, str], list[Choice]] = {}
+    for choice in choices:
+        kind, device, mode, *_ = choice.question
+        groups.setdefault((kind, device, mode), []).append(choice)
+    made = {}
+    for (kind, device, mode), some in sorted(groups.items()):
+        order = usual_order(
+            {q: times for q, times in known.items() if q[:3] == (kind, device, mode)}
+        )
+        made[" ".join(filter(None, (kind, device, mode)))] = summary(some, order)
+    return made
+
+
+def _graphs(path: Path | None) -> set[str] | None:
+    """Return the models whose operators a table has; None without a table."""
+    if path is None:
+        return None
+    rows = duckdb.execute("SELECT DISTINCT model FROM read_parquet(?)", [str(path)]).fetchall()
+    return {name for (name,) in rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--graph-features", type=Path)
+    parser.add_argument("--hide", default="families", choices=("families", "models"))
+    parser.add_argument("--among", default="device", choices=("device", "kind"))
+    parser.add_argument("--most", type=int, default=10**6, help="questions at most, drawn evenly")
+    given = parser.parse_args()
+    found = duckdb.execute("SELECT * FROM read_parquet(?)", [str(given.table)])
+    names = [column[0] for column in found.description]
+    rows = [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+    hidden = [is_hidden(row, given.hide) for row in rows]
+    graphs = _graphs(given.graph_features)
+    usable = [
+        row
+        for row in rows
+        if row["batch_size"]
+        and row["latency_ms"]
+        and (graphs is None or row["model"].split(".")[0] in graphs)
+    ]
+    questions = questions_of((r for r in usable if is_hidden(r, given.hide)), given.among)
+    known = questions_of((r for r in usable if not is_hidden(r, given.hide)), given.among)
+    step = max(1, len(questions) // given.most)
+    questions = {key: questions[key] for key in sorted(questions, key=str)[::step]}
+    with tempfile.TemporaryDirectory() as scratch:
+        database = Path(scratch) / "known.duckdb"
+        write_known(given.table, [at for at, hide in enumerate(hidden) if not hide], database)
+        if given.graph_features is not None:
+            # Keeps the table beside the database, which `recommend` reads.
+            first = next(iter(questions))[3]
+            accelbench(
+                "predict", first, "--graph-features", str(given.graph_features),
+                "--db", str(database),
+            )  # fmt: skip
+        choices = asked(questions, database)
+    print(json.dumps({
+        "table": given.table.name, "hide": given.hide, "among": given.among,
+        "questions": len(questions), "scored": len(choices), **report(choices, known),
+    }, indent=2))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -74,3 +74,16 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def measured(tmp_path: Path) -> None:
     """A CPU at two batches, and a card that is faster."""
     store(tmp_path / DB, *({**ASKED, **row} for row in ({}, BATCH_8, CARD)))
+
+
+@pytest.fixture(autouse=True)
+def _evidence_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave predictions out of recommendations, except of tests that `PREDICTS` names."""
+    from accelbench.recommend.candidate_predictions import (
+        CandidatePredictions,
+        PredictedCandidates,
+    )
+
+    names = getattr(request.module, "PREDICTS", ())
+    if request.module.__name__.startswith("test_recommend") and request.node.name not in names:
+        monkeypatch.setattr(CandidatePredictions, "of", lambda *_: PredictedCandidates())

@@ -14,11 +14,12 @@ def test_a_price_is_part_of_the_answer_and_may_change_it(tmp_path, recommend):
     (tmp_path / "dear.json").write_text('{"per_hour": {"A card": 360.0, "cpu": 0.036}}')
     words = ("bert-tiny", "--hardware", "cpu,cuda")
     assert answer(recommend, *words)["primary_recommendation"] == "cuda"
-    found = answer(recommend, *words, "--prices", "dear.json")
+    found = answer(recommend, *words, "--prices", "dear.json", "--objective", "cost")
     assert found["primary_recommendation"] == "cpu"
+    assert recommend(*words, "--objective", "cost")[0] == 2
     card = found["all_scores"]["cuda"]["cost_per_million"]
     assert card == pytest.approx(360.0 / 3600 / 500 * 1e6)
-    assert (found["currency"], len(found["cost_notes"])) == ("USD", 1)
+    assert found["currency"] == "USD"
     _, out, _ = recommend(*words, "--prices", "dear.json")
     assert "$/million" in out
     assert "Priced by dear.json: A card at $360.00 an hour" in out
@@ -46,8 +47,7 @@ def test_a_price_cuts_no_figure_short(tmp_path, recommend, monkeypatch, currency
     )
     words = ("bert-tiny", "--hardware", "cpu,openvino")
     _, out, _ = recommend(*words)
-    for one in answer(recommend, *words)["all_scores"].values():
-        assert f" {one['score']:.3f}" in out
+    assert {"19.1", "1.32"} <= set(out.split())
     assert all(len(line) <= 80 for line in out.splitlines())
     _, out, _ = recommend(*words, "--max-cost", "100000")
     assert ("$" if currency == "USD" else "JPY ") in out

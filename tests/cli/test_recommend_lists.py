@@ -55,7 +55,7 @@ def test_models_are_ranked_for_a_task_on_some_hardware(tmp_path, recommend):
     code, out, _ = recommend("--task", "classification", "--hardware", "cpu", "--explain")
     assert code == 0
     assert out.index("resnet-tiny") < out.index("vit-tiny")
-    assert "measured before estimated" in out.replace("\n", " ")
+    assert "measured before predicted" in out.replace("\n", " ")
 
 
 @pytest.mark.usefixtures("measured")
@@ -73,7 +73,9 @@ def test_a_map_has_the_documents_nesting(tmp_path, recommend):
     embedding = found["model_families"]["embedding"]
     assert set(embedding["model_sizes"]) == {"small", "medium", "large"}
     assert set(embedding["inference"]["batch_sizes"]) == {"1", "4", "16", "32", "64"}
-    assert set(embedding["model_sizes"]["small"]["training"]) == {"primary", "fallbacks"}
+    cell = embedding["model_sizes"]["small"]["training"]
+    assert set(cell) == {"primary", "fallbacks", "basis", "models"}
+    assert cell["basis"] in ("measured", "predicted", "rule")
     code, _, err = recommend("--create-map", "--output", "map.json")
     assert code == 2
     assert "exists already" in err
@@ -91,9 +93,9 @@ def test_of_several_answers_what_they_name_is_to_be_measured(tmp_path, recommend
     store(tmp_path / DB, {**ASKED, **CARD, **card})
     words = ("bert-tiny", "--batch-size", "4,8", "--hardware", "cpu", "cuda")
     first = answer(recommend, "bert-tiny", "--batch-size", "4", "--hardware", "cpu", "cuda")
-    assert first["primary_recommendation"] == "cuda"
-    out = " ".join(recommend(*words)[1].split())
-    assert "accelbench run bert-tiny --hardware cuda --batch-sizes 4" in out
+    command = first["decisive_measurement"]["command"]
+    assert "--batch-sizes 4" in command
+    assert command in " ".join(recommend(*words)[1].split())
 
 
 @pytest.mark.usefixtures("measured")

@@ -55,7 +55,7 @@ LEFT: dict[str, int] = {
     "present/dashboard/details.py": 1, "present/dashboard/snapshot.py": 6,
     "present/report_parts.py": 2, "present/publishing/bundle.py": 1, "present/series.py": 4,
     "present/table_export.py": 3, "present/terminal/compare.py": 2, "present/terminal/dropped.py":
-    2, "present/terminal/history.py": 1, "present/terminal/recommend.py": 2,
+    2, "present/terminal/history.py": 1,
     "present/terminal/recommend_cells.py": 1, "present/terminal/store_status.py": 1,
     "present/terminal/summary.py": 8, "present/terminal/watch.py": 1, "present/terminal/words.py":
     1, "recommend/constraints/measurement_candidates.py": 3, "recommend/evidence/cells.py": 5,

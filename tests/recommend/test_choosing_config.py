@@ -170,8 +170,8 @@ def test_factors_weigh_scores(tmp_path, factor):
     chosen = selector(tmp_path, *both(), config_path=config)
     scores = chosen.select_hardware("embedding", "bert-tiny", 1)["all_scores"]
     plain = selector(tmp_path, *both()).select_hardware("embedding", "bert-tiny", 1)["all_scores"]
-    assert scores["cuda"]["score"] == pytest.approx(plain["cuda"]["score"] / 2)
-    assert scores["cpu"]["score"] == pytest.approx(plain["cpu"]["score"])
+    ratio, usual = (s["cuda"]["score"] / s["cpu"]["score"] for s in (scores, plain))
+    assert ratio == pytest.approx(usual / 2)
 
 
 def test_factors_weigh_rules_too(tmp_path):
@@ -205,16 +205,3 @@ def test_a_custom_platforms_results_are_chosen_by(tmp_path):
     mine = result(hardware="npu9", latency_p50_ms=1.0)
     chosen = selector(tmp_path, *both(), mine)
     assert chosen.select_hardware("embedding", "bert-tiny", 1)["primary_recommendation"] == "npu9"
-
-
-def test_importances_stretch_the_bounds_that_are_a_guess(tmp_path):
-    def reach(importance: str, batch: int) -> float:
-        config = {"model_families": {"embedding": {"batch_size_importance": importance}}}
-        rows = both(batch_size=4, model="somebody-elses")
-        chosen = selector(tmp_path, *rows, config_path=config)
-        said = chosen.select_hardware("embedding", "somebody-elses", batch)["all_scores"]["cuda"]
-        return float(said["predictions"]["latency_high"] / said["predictions"]["latency"])
-
-    assert reach("low", 8) < reach("medium", 8) < reach("high", 8)
-    # Below what was measured the bounds are no guess.
-    assert reach("low", 2) == reach("medium", 2) == reach("high", 2)

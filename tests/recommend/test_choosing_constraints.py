@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accelbench.recommend.constraints.measurement_candidates import pareto
 from accelbench.recommend.constraints.options import Option
-from accelbench.recommend.estimated_figures import Bounds
+from accelbench.recommend.figures import Bounds
 
 
 def grid(folder: Path, **more: Any) -> Any:
@@ -97,17 +97,6 @@ def test_cost_by_a_price(tmp_path):
         *(("fp16", 32), ("fp16", 8))
     }
     assert answer["best"]["cost_per_million"] < 1.0
-
-
-def test_other_batches_are_estimated_and_win_only_by_their_slow_end(tmp_path):
-    answer = best(grid(tmp_path), (1, 8, 16, 32), max_latency_ms=17.0)
-    estimated = [one for one in answer["fits"] if one["batch_size"] == 16]
-    assert {one["basis"] for one in estimated} == {"between batches"}
-    assert {one["memory_basis"] for one in estimated} == {"estimated"}
-    found = answer["best"]
-    assert found["basis"] == "measured" or found["throughput_low"] > max(
-        one["throughput"] for one in answer["fits"] if one["basis"] == "measured"
-    )
 
 
 def test_a_batch_that_is_named_is_the_only_one_that_counts(tmp_path):

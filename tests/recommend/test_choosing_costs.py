@@ -28,7 +28,6 @@ def test_prices_of_a_file_in_its_currency(tmp_path):
     assert card == pytest.approx(3.6 / 3600 / 500 * 1e6)
     assert found["cost_notes"] == [
         "Priced by euros.json: A card at €3.60 an hour; cpu at €0.36 an hour.",
-        "Without a figure there is no cost: rocm.",
     ]
     assert "€2.00 per million" in found["explanation"]
     assert "$" not in found["explanation"]
@@ -43,7 +42,7 @@ def test_what_has_no_price_is_named_and_costs_do_not_count_then(tmp_path):
     (tmp_path / "p.json").write_text('{"per_hour": {"cuda": 1.0}}')
     notes = answer(tmp_path, tmp_path / "p.json")["cost_notes"]
     assert "Without a price: A processor (cpu)." in notes
-    assert "Costs do not count in the scores, as not every figure has one." in notes
+    assert "Without a price or a rate: cpu." in notes
 
 
 def test_a_function_is_of_dollars(tmp_path):

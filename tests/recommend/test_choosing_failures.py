@@ -131,29 +131,6 @@ def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(tmp_path, bat
     assert answer["missing"][0]["hardware"] == "cpu"
 
 
-def test_below_it_the_estimate_stands(tmp_path):
-    said = asked(memory_ran_out(tmp_path), 48)["all_scores"]["cuda"]
-    assert said["basis"] == "predicted"
-
-
-def test_another_way_that_may_hold_it_is_taken(tmp_path):
-    smaller = result(hardware="cuda", batch_size=32, latency_p50_ms=40.0, precision="int8",
-                     verification_error=0.02)  # fmt: skip
-    path = stored(tmp_path / "r.duckdb", smaller, result(hardware="cuda", batch_size=32))
-    stored(path, failed(batch_size=64, **MEMORY), run="r2")
-    said = asked(HardwareSelector(path), 64)["all_scores"]["cuda"]
-    assert (said["basis"], said["precision"]) == ("extrapolated", "int8")
-
-
-def test_nothing_is_offered_under_limits_that_ran_out_of_memory(tmp_path):
-    found = memory_ran_out(tmp_path).best_under(
-        {"max_latency_ms": 1e6}, "embedding", "bert-tiny", batch_sizes=[16, 64, 128]
-    )
-    offered = [one for part in ("fits", "does_not_fit") for one in found[part]]
-    assert {one["batch_size"] for one in offered if one["hardware"] == "cuda"} == {16}
-    assert {one["batch_size"] for one in offered if one["hardware"] == "cpu"} == {16, 64, 128}
-
-
 def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path):
     launches = [
         result(

@@ -52,15 +52,6 @@ def test_a_machine_without_results_is_refused(path):
         HardwareSelector(path, machine="another").select_hardware(*QUESTION)
 
 
-def test_steps_between_batches_are_of_one_machine(tmp_path):
-    """Batch 1 of a fast machine and batch 4 of a slow one say nothing of batch 2."""
-    file = tmp_path / "results.duckdb"
-    stored(file, result(latency_p50_ms=1.0, batch_size=1), run="r1")
-    stored(file, result(latency_p50_ms=40.0, batch_size=4), run="r2", machine="other")
-    said = HardwareSelector(file).select_hardware(*QUESTION, batch_size=2)["all_scores"]["cpu"]
-    assert said["basis"] == "extrapolated"
-
-
 def test_under_limits_each_option_is_of_one_machine(path):
     found = HardwareSelector(path).best_under({"max_latency_ms": 12}, *QUESTION)
     of_cuda = [one for one in (*found["fits"], *found["does_not_fit"]) if one["hardware"] == "cuda"]

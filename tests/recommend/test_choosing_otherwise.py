@@ -63,9 +63,10 @@ def test_measured_rows_of_other_scenarios_are_said_and_their_platforms_come_firs
         " device, so nothing is known to fit under max_latency_ms 9." in under["explanation"]
     )
     # No line says of one platform that it was measured and that it was not.
-    gaps = answer["explanation"].splitlines()[-1]
-    assert gaps.startswith("Without a measured figure of what is asked: cuda, rocm. ")
-    assert "cuda" not in gaps.partition("Not measured: ")[2].partition(".")[0]
+    lines = answer["explanation"].splitlines()
+    assert "Without a measured figure of what is asked: cuda, rocm." in lines
+    (never,) = (line for line in lines if line.startswith("Not measured: "))
+    assert "cuda" not in never
 
 
 def test_rates_of_other_scenarios_that_reach_a_limit_are_named(tmp_path):
@@ -147,7 +148,6 @@ def test_a_percentile_stands_where_there_is_nothing_else_beside_its_like(tmp_pat
     assert (best["predictions"]["latency"], best["predictions"]["figure"]) == (2.0, "p90")
     # A rate is of means: nobody makes one of a percentile.
     assert best["predictions"]["throughput"] is None
-    assert "throughput" in answer["weights_left_out"]
     assert [one["hardware"] for one in answer["measured_otherwise"]] == ["rocm"]
     under = selector(tmp_path, *rows).best_under(
         {"min_throughput": 1.0}, model_name="resnet50", available_hardware=names

@@ -28,20 +28,7 @@ def test_a_figure_says_who_measured_it(tmp_path):
     answer = asked(tmp_path, result(), result(**CARD, **TIMM))
     assert whose(answer["all_scores"]["cuda"]) == ("imported", ["imported"], ["timm"])
     assert whose(answer["all_scores"]["cpu"]) == ("measured", ["measured"], [])
-    assert "Measured by others (timm): " in answer["explanation"]
-    assert "Else cpu. Measured: " in answer["explanation"]
-
-
-def test_an_estimate_says_whose_measurements_it_is_from(tmp_path):
-    both = (result(**TIMM), result(**MORE, **TIMM))
-    answer = asked(tmp_path, *both, batch_size=4, available_hardware=["cpu"])
-    assert answer["all_scores"]["cpu"]["basis"] == "between batches"
-    assert whose(answer["all_scores"]["cpu"]) == (None, ["imported"], ["timm"])
-    said = "Estimated (between batches, from figures measured by others (timm)): "
-    assert said in answer["explanation"]
-    own = asked(tmp_path, result(), result(**MORE), batch_size=4, available_hardware=["cpu"])
-    assert whose(own["all_scores"]["cpu"]) == (None, ["measured"], [])
-    assert "by others" not in own["explanation"]
+    assert "; measured by others (timm) in 1 launch." in answer["explanation"]
 
 
 def test_what_only_a_rule_speaks_for_rests_on_nobodys_measurement(tmp_path):
@@ -60,8 +47,6 @@ def test_options_under_limits_say_who_measured_them(tmp_path):
     assert whose(found["best"]) == ("imported", ["imported"], ["timm"])
     assert "measured by others (timm), 125 " in found["explanation"]
     assert "100 MB (measured by others)" in found["explanation"]
-    (estimate,) = (one for one in found["does_not_fit"] if one["batch_size"] == 4)
-    assert whose(estimate) == (None, ["imported"], ["timm"])
 
 
 def test_a_ranking_says_who_measured_its_figures(tmp_path):

@@ -11,6 +11,9 @@ from choosing_world import result, selector
 from accelbench.core.unusable_reasons import REASON_TEXTS, UnusableReason
 from accelbench.recommend.selector import HardwareSelector
 
+#: Answers here rest on predictions too.
+PREDICTS = True
+
 NO_USE = {"quality": "unusable", "memory_peak_mb": 38.9, "latency_p50_ms": 12.0}
 SAID = (
     "Measured, and set aside: cpu (A processor) pytorch fp32, batch 8 (1 launch): its times are not"
@@ -67,7 +70,7 @@ def test_its_memory_was_measured(chosen, limit, kept):
     )
     (there,) = (one for one in found["fits" if kept else "does_not_fit"] if one["batch_size"] == 8)
     assert (there["memory_mb"], there["memory_basis"]) == (38.9, "measured")
-    assert there["basis"] == "extrapolated"
+    assert there["basis"] == "predicted"
     says = f"{SAID}; its 38.9 MB are {'within' if kept else 'above'} {limit}."
     assert says in found["explanation"]
     if not kept:

@@ -9,6 +9,9 @@ import pytest
 from accelbench.core.devices import cards
 from accelbench.recommend.selector import HardwareSelector
 
+#: Answers here rest on predictions too.
+PREDICTS = True
+
 ONLY_FORWARD = ("openvino", "qnn", "webnn", "webgpu", "wasm", "tpu")
 
 

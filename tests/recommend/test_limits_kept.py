@@ -82,36 +82,6 @@ def ask(chosen: Any, *batches: int, **limits: float) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize(
-    ("limits", "why"),
-    [
-        ({"max_latency_ms": 15}, "p50 latency at worst 20 ms is above 15, and it was not measured"),
-        ({"max_latency_ms": 9}, "p50 latency at best 10 ms is above 9"),
-        ({"min_throughput": 1000}, "at worst 800 items/s is below 1000, and it was not measured"),
-        ({"min_throughput": 1700}, "at best 1600 items/s is below 1700"),
-        (
-            {"memory_mb": 400},
-            "estimated memory at worst 500 MB is above 400, and it was not measured",
-        ),
-        ({"memory_mb": 150}, "estimated memory at best 200 MB is above 150"),
-        ({"max_cost": 1.1}, "cost at worst 1.25 per million is above 1.1, and it was not measured"),
-    ],
-)
-def test_an_estimate_keeps_a_limit_only_by_its_dear_end(tmp_path, limits, why):
-    chosen = between(tmp_path, prices=lambda row: 1e3 / row["throughput"])
-    estimated = at(ask(chosen, 16, **limits), 16)
-    assert estimated["basis"] == "between batches"
-    assert estimated["why"] == [why]
-
-
-def test_what_keeps_a_limit_at_its_dear_end_fits(tmp_path):
-    limits = {"max_latency_ms": 20.0, "min_throughput": 800.0, "memory_mb": 500.0}
-    estimated = at(ask(between(tmp_path), 16, **limits), 16)
-    assert "why" not in estimated
-    assert estimated["latency_ms"] < estimated["latency_high"] == 20.0
-    assert estimated["memory_mb"] < estimated["memory_high"] == 500.0
-
-
 def test_what_was_measured_is_judged_by_its_middle(tmp_path):
     answer = ask(between(tmp_path), max_latency_ms=10.0, memory_mb=200.0)
     assert answer["best"]["batch_size"] == 8
@@ -133,7 +103,7 @@ def test_a_version_that_fits_counts_before_a_faster_one_that_does_not(tmp_path):
 
 def test_the_reference_does_not_differ_from_itself(tmp_path):
     chosen = selector(tmp_path, result(verification="reference", verification_error=None))
-    assert ask(chosen, 2, max_error=1e-9)["best"]["error"] == 0.0
+    assert ask(chosen, 1, max_error=1e-9)["best"]["error"] == 0.0
 
 
 def test_large_figures_are_written_out(tmp_path):
@@ -199,15 +169,6 @@ def test_the_largest_batch_is_of_the_sizes_asked(tmp_path):
     assert largest(32) > largest(512)
 
 
-def test_memory_is_no_less_than_a_smaller_batch_took(tmp_path):
-    """The catalogue counts what a CPU takes: a card was measured to take more."""
-    chosen = selector(tmp_path, result(hardware="cuda", batch_size=8, memory_peak_mb=900.0))
-    answer = ask(chosen, 16, memory_mb=500.0)
-    assert answer["best"] is None
-    assert at(answer, 16)["memory_mb"] > 900.0
-    assert at(answer, 16)["memory_high"] == 1800.0
-
-
 def test_where_not_even_the_smallest_batch_fits_it_says_what_that_takes(tmp_path):
     answer = ask(selector(tmp_path), memory_mb=5)
     assert answer["to_verify"] == []
@@ -229,13 +190,6 @@ def kept_at(tmp_path: Path, limit: float, *times: float) -> dict[str, Any]:
     found = selector(tmp_path, *launches).best_under({"max_latency_ms": limit}, "", "bert-tiny")
     (only,) = (*found["fits"], *found["does_not_fit"])
     return {**only, "to_verify": found["to_verify"]}
-
-
-def test_launches_far_apart_are_not_known_to_keep_a_limit_between_them(tmp_path):
-    said = kept_at(tmp_path, 20, 3.0, 30.0)
-    assert said["latency_high"] > 20 > said["latency_ms"]
-    assert "may be above 20: its interval is" in said["why"][0]
-    assert said["to_verify"][0]["batch_size"] == 1  # more launches tell
 
 
 def test_launches_close_together_keep_it_or_do_not(tmp_path):

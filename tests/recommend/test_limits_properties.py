@@ -8,17 +8,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accelbench.recommend.config import ModelSize
+from accelbench.recommend.candidate_predictions import PredictedCandidates
+from accelbench.recommend.choosing import THROUGHPUT, AnswerBasis
+from accelbench.recommend.config import ModelSize, defaults
 from accelbench.recommend.constraints.best_under import Limits, under
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import EvidenceCell
 from accelbench.recommend.evidence.model_evidence import ModelEvidence
+from accelbench.recommend.matrices import Matrices
 from accelbench.recommend.query import RawQuery
 
 ASKED = RawQuery("vision", "ours", 1, "inference").understood(
     "", {}, lambda *_: ModelSize("small", "no one")
 )
 AMONG = [Candidate("cpu"), Candidate("cuda")]
+GROUND = AnswerBasis(defaults(), Matrices(()), lambda _: 0.0, objective=THROUGHPUT)
 
 amounts = st.floats(0.5, 500.0)
 perhaps = st.none() | amounts
@@ -52,9 +56,11 @@ limited = st.builds(
 @settings(deadline=None)
 @given(st.lists(cells(), max_size=8), limited, st.lists(st.sampled_from([1, 4, 16, 64])))
 def test_what_fits_is_shown_to_fit(own, limits, batches):
-    answer = under(ASKED, limits, ModelEvidence(own), AMONG, batches)
+    nothing = PredictedCandidates()
+    answer = under(ASKED, limits, ModelEvidence(own), AMONG, nothing, batches, GROUND)
     json.dumps(answer, allow_nan=False)
-    assert answer == under(ASKED, limits, ModelEvidence(own), AMONG, batches[::-1])
+    again = under(ASKED, limits, ModelEvidence(own), AMONG, nothing, batches[::-1], GROUND)
+    assert answer == again
     for one in answer["fits"]:
         assert _keeps(one, limits)
         assert "why" not in one

@@ -94,34 +94,6 @@ def test_a_model_of_no_catalogue_has_no_command(tmp_path):
     assert said in answer["explanation"]
 
 
-def test_what_may_fit_for_all_that_is_known_is_worth_measuring(tmp_path):
-    chosen = selector(tmp_path, result(batch_size=8, latency_p50_ms=80.0))
-    answer = under(chosen, (2,), max_latency_ms=50)
-    assert answer["best"] is None
-    assert [case["batch_size"] for case in answer["to_verify"]] == [2]
-    # At best it takes 20 ms: what cannot fit is not measured for it.
-    assert under(chosen, (2,), max_latency_ms=5)["to_verify"] == []
-
-
-def test_what_may_do_more_than_the_best_is_worth_measuring(tmp_path):
-    chosen = selector(
-        tmp_path,
-        result(batch_size=8, latency_p50_ms=10.0),
-        result(batch_size=32, latency_p50_ms=20.0),
-    )
-    # At 16 a step takes 14 ms, at worst 20, and does more than at 8.
-    answer = under(chosen, (4, 8, 16), max_latency_ms=15)
-    assert answer["best"]["batch_size"] == 8
-    assert [case["batch_size"] for case in answer["to_verify"]] == [8, 16]
-
-
-def test_where_nothing_fits_and_no_batch_is_named_others_are_looked_at(tmp_path):
-    chosen = selector(tmp_path, result(batch_size=8, latency_p50_ms=80.0))
-    answer = under(chosen, max_latency_ms=50)
-    assert {case["batch_size"] for case in answer["to_verify"]} == {1, 2, 4}
-    assert [one["batch_size"] for one in answer["does_not_fit"]] == [8]
-
-
 def test_what_costs_without_a_price_is_not_measured_for_it(tmp_path):
     assert under(selector(tmp_path, result()), (2,), max_cost=5)["to_verify"] == []
 

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from accelbench.core.formatting import join_first
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode, Provenance
 from accelbench.judge.comparison import KNEE_SHARE
+from accelbench.judge.costs import per_million, price_of
 from accelbench.models.inputs import items_per_step, throughput_unit
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, PredictorsByKind
@@ -41,6 +42,9 @@ from accelbench.predict.terms import (
     time_terms,
 )
 from accelbench.predict.traces import Traces
+
+if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
 
 #: Parts that come to within so much of the whole add up to it, as figures are shown.
 _ROUNDING = 1e-3
@@ -305,9 +309,9 @@ class PredictedFigures(RequestParts):
     throughput_low: float
     throughput_high: float
     throughput_unit: str
-    memory_mb: float
-    memory_low_mb: float
-    memory_high_mb: float
+    memory_mb: float | None  # None if only the model's name is known, and no memory of it
+    memory_low_mb: float | None
+    memory_high_mb: float | None
     measured_latency_ms: float | None
     measured_memory_mb: float | None
     measured_provenance: str | None  # measured here, or imported
@@ -317,6 +321,14 @@ class PredictedFigures(RequestParts):
     memory_is_least: bool  # what was learned says less than its weights take
     held_out_error: float | None  # median of such figures of time, held out: 0.5 is half off
     held_out_of: str | None  # how many cases that is the error of, and of which engine
+
+
+class PricedFigures(PredictedFigures):
+    """A predicted case with the cost of a million items; None without a price."""
+
+    cost_per_million: float | None
+    cost_per_million_low: float | None
+    cost_per_million_high: float | None
 
 
 @dataclass
@@ -335,6 +347,14 @@ class PredictionAnswer:
     files: list[dict[str, object]] = field(default_factory=list)
     operators: list[PassCounts] = field(default_factory=list)
     peak_notes: Mapping[str, str] = field(default_factory=dict)
+    currency: str | None = None
+
+    def price(self, prices: Prices | None) -> None:
+        """Give each figure the cost of a million items, with the interval of its time."""
+        if prices is None:
+            return
+        self.currency = prices.currency
+        self.figures = [_priced(figure, prices) for figure in self.figures]
 
     @property
     def brief_notes(self) -> list[str]:
@@ -367,9 +387,25 @@ class PredictionAnswer:
             "predictions": self.figures,
             "knees": self.knees,
             "notes": self.notes,
+            **({"currency": self.currency} if self.currency else {}),
             **({"files": self.files} if self.files else {}),
             **({"operators": self.operators} if self.operators else {}),
         }
+
+
+def _priced(figure: PredictedFigures, prices: Prices) -> PricedFigures:
+    row = {"hardware": figure["hardware"], "device_name": figure["device"]}
+    price = price_of(row, prices)
+    rates = (figure["throughput"], figure["throughput_high"], figure["throughput_low"])
+    middle, low, high = (
+        None if price is None else per_million(price.per_hour, rate) for rate in rates
+    )
+    return {
+        **figure,
+        "cost_per_million": middle,
+        "cost_per_million_low": low,
+        "cost_per_million_high": high,
+    }
 
 
 def answer(
@@ -378,12 +414,18 @@ def answer(
     measured: Sequence[MeasuredCase],
     traces: Traces,
     calibrated: Calibrated = NOT_CALIBRATED,
+    *,
+    with_errors: bool = True,
 ) -> PredictionAnswer:
     """Return the predictions of cases. A measured case is answered with its measurement.
 
-    The predictors were fitted with the same measured limits of devices.
+    The predictors were fitted with the same measured limits of devices. `with_errors` looks up the
+    held-out errors of each basis, which takes seconds for ten thousand measured cases.
     """
     traced, failures = traces.of_cases(cases)
+    is_answered = predictors[LATENCY].is_answerable([entry.case for entry in traced])
+    not_measured = [entry.case for entry, is_ in zip(traced, is_answered, strict=True) if not is_]
+    traced = [entry for entry, is_ in zip(traced, is_answered, strict=True) if is_]
     known_cases = [entry.case for entry in traced]
     known = {entry.case: entry for entry in measured}
 
@@ -391,7 +433,8 @@ def answer(
     times = time_terms(nodes.entries, calibrated)  # a matrix has two hundred thousand nodes
 
     def predict(target: str, entries: Sequence[TracedCase]) -> CasePredictions:
-        return predictors[target].predict(CaseFeatures.of(entries, target, times, calibrated))
+        known_times = times if entries is nodes.entries else None
+        return predictors[target].predict(CaseFeatures.of(entries, target, known_times, calibrated))
 
     latency, memory = (
         rising_with_batch(nodes, measured, target, partial(predict, target)) for target in TARGETS
@@ -432,11 +475,14 @@ def answer(
         _say_what_it_rests_on(figure, basis, kinds)
         if figure["basis"] == Basis.PEAKS:
             _say_whose_peaks(figure, case.configuration, calibrated)
-        if (error := latency_predictors.held_out_error(basis, case.configuration)) is not None:
+        if not with_errors:
+            continue
+        if (error := latency_predictors.held_out_error(basis, case)) is not None:
             figure["held_out_error"] = error.median
             figure["held_out_of"] = cases_held_out(error, case.configuration)
-    notes = [str(error) for error in failures.values()]
-    of_peaks = peak_notes(dict.fromkeys(case.configuration for case in known_cases), calibrated)
+    notes = [*map(str, failures.values()), *_unmeasured_notes(not_measured, known_cases)]
+    with_operators = [case for case in known_cases if case.has_operators]
+    of_peaks = peak_notes(dict.fromkeys(case.configuration for case in with_operators), calibrated)
     notes += poor_notes(
         (figure["basis"], figure["held_out_error"], figure["held_out_of"]) for figure in figures
     )
@@ -539,7 +585,8 @@ def _figures(
 ) -> PredictedFigures:
     configuration, batch = case.configuration, case.shapes.batch
     items = 1e3 * batch * unit.items
-    ms, low, high, memory, memory_low, memory_high = row
+    ms, low, high = row[:3]
+    memory, memory_low, memory_high = (None if math.isnan(end) else end for end in row[3:])
     return {
         "provenance": "predicted",
         "model": case.model,
@@ -589,13 +636,29 @@ def _platform_notes(
     asked = {
         (figure["hardware"], kind_of(case.configuration))
         for figure, case in zip(figures, cases, strict=True)
-        if figure["basis"] not in (Basis.MEASURED, OF_OTHERS) and figure["rests_on"]
+        if case.has_operators
+        and figure["basis"] not in (Basis.MEASURED, OF_OTHERS)
+        and figure["rests_on"]
     }
     return [
         f"figures of {platform} share efficiencies of operators with results of"
         f" {join_first(others)}"
         for platform, kind in sorted(asked)
         if (others := sorted(known.get(kind, set()) - {platform}))
+    ]
+
+
+def _unmeasured_notes(
+    cases: Sequence[PredictedCase], answered: Sequence[PredictedCase]
+) -> list[str]:
+    """Return a sentence for each model and size that is known by name and was not measured."""
+    has_answer = {(case.model, case.shapes) for case in answered}
+    asked = dict.fromkeys((case.model, case.shapes) for case in cases)
+    return [
+        f"{model} is not predicted at batch {shapes.batch:,}: its operators are not known, and"
+        " there is no result of it at these sizes in that engine and precision on that platform"
+        for model, shapes in asked
+        if (model, shapes) not in has_answer
     ]
 
 

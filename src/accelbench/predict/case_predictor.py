@@ -39,7 +39,9 @@ from accelbench.predict.cases import (
     PredictedCase,
     kind_of,
     numbers_of_places,
+    platform_of,
 )
+from accelbench.predict.device_grid import FEWEST_DEVICES, GridPredictor
 from accelbench.predict.device_limits import (
     HALF_WIDTH,
     LEVEL,
@@ -571,20 +573,31 @@ class CasePredictor:
             self.widths[basis] = float(np.sort(errors)[min(rank, len(errors) - 1)])
 
 
+NO_GRIDS: Mapping[str, GridPredictor] = {}
+
+
 class PredictorsByKind:
     """The predictors of one target, one for each kind of platform.
 
     Results of one kind of platform do not move predictions of another. In one predictor, phones and
-    boards took the error of public values of GPUs from 15 to 200 %.
+    boards took the error of public values of GPUs from 15 to 200 %. Models without operators have
+    predictors of their own, one for each platform.
     """
 
-    def __init__(self, target: str, of: Mapping[str, CasePredictor]) -> None:
+    def __init__(
+        self,
+        target: str,
+        of: Mapping[str, CasePredictor],
+        grids: Mapping[str, GridPredictor] = NO_GRIDS,
+    ) -> None:
         self.target = target
         self.of = dict(of)
+        self.grids = dict(grids)
         self._untrained: dict[str, CasePredictor] = {}
 
     def __len__(self) -> int:
-        return sum(len(predictor.known) for predictor in self.of.values())
+        of_grids = sum(len(grid.known) for grid in self.grids.values())
+        return of_grids + sum(len(predictor.known) for predictor in self.of.values())
 
     @property
     def whole(self) -> list[PredictedCase]:
@@ -593,8 +606,11 @@ class PredictorsByKind:
 
     def whole_of(self, cases: Iterable[PredictedCase]) -> list[PredictedCase]:
         """The known cases that predictions of some cases rest on, parts of requests left out."""
-        kinds = {kind_of(place) for place in {case.configuration for case in cases}}
-        return [case for kind in kinds & set(self.of) for case in self.of[kind].whole]
+        asked = {(case.has_operators, case.configuration) for case in cases}
+        kinds = {kind_of(place) for is_traced, place in asked if is_traced}
+        named = {platform_of(place) for is_traced, place in asked if not is_traced}
+        whole = [case for kind in kinds & set(self.of) for case in self.of[kind].whole]
+        return whole + [case for kind in named & set(self.grids) for case in self.grids[kind].known]
 
     def predictor(self, configuration: CaseConfiguration) -> CasePredictor:
         """The predictor of a configuration's kind of platform."""
@@ -607,7 +623,30 @@ class PredictorsByKind:
             self._untrained[kind].fit()
         return self.of.get(kind) or self._untrained[kind]
 
+    def is_answerable(self, cases: Sequence[PredictedCase]) -> list[bool]:
+        """Return which cases have a prediction: without operators, those that others measured."""
+        answered = [case.has_operators for case in cases]
+        for grid, rows in self._by_grid(cases):
+            for row in rows[grid.can_answer([cases[row] for row in rows.tolist()])].tolist():
+                answered[row] = True
+        return answered
+
+    def _by_grid(self, cases: Sequence[PredictedCase]) -> Iterator[tuple[GridPredictor, Ints]]:
+        by_platform: dict[str, list[int]] = {}
+        for row, case in enumerate(cases):
+            if not case.has_operators:
+                by_platform.setdefault(platform_of(case.configuration), []).append(row)
+        for platform, rows in by_platform.items():
+            grid = self.grids.get(platform) or GridPredictor(self.target, (), np.zeros(0))
+            yield grid, np.array(rows, dtype=np.int64)
+
     def _by_predictor(self, features: CaseFeatures) -> Iterator[tuple[CasePredictor, Ints]]:
+        is_traced = np.array([case.has_operators for case in features.cases], dtype=bool)
+        if not is_traced.all():
+            rows = np.flatnonzero(is_traced)
+            for predictor, some in self._by_predictor(features.only(rows)):
+                yield predictor, rows[some]
+            return
         numbers = numbers_of_places(features.cases)
         first = dict(zip(numbers, features.cases, strict=True))
         kinds = {number: kind_of(case.configuration) for number, case in first.items()}
@@ -621,6 +660,9 @@ class PredictorsByKind:
             (rows, predictor.predict(features.only(rows)))
             for predictor, rows in self._by_predictor(features)
         ]
+        cases = features.cases
+        for grid, rows in self._by_grid(cases):
+            parts.append((rows, grid.predict([cases[row] for row in rows.tolist()])))
         return joined_predictions(parts, len(features))
 
     def predict_traced(
@@ -645,11 +687,19 @@ class PredictorsByKind:
         for predictor, rows in self._by_predictor(features):
             total[np.ix_(rows, rows)], noise = predictor.covariance(features.only(rows))
             noises.append(noise)
+        cases = features.cases
+        for grid, rows in self._by_grid(cases):
+            total[np.ix_(rows, rows)], noise = grid.covariance([cases[r] for r in rows.tolist()])
+            noises.append(noise)
         return total, max(noises, default=0.0)
 
-    def held_out_error(self, basis: Basis, configuration: CaseConfiguration) -> HeldOutError | None:
+    def held_out_error(self, basis: Basis, case: PredictedCase) -> HeldOutError | None:
         """Return the error of predictions on a basis, with that basis held out."""
-        return self.predictor(configuration).held_out.of(basis, configuration)
+        place = case.configuration
+        if case.has_operators:
+            return self.predictor(place).held_out.of(basis, place)
+        grid = self.grids.get(platform_of(place))
+        return grid.held_out_error(basis, place) if grid else None
 
 
 def predictor_of(
@@ -677,7 +727,7 @@ def fit_predictors(
     """Fit the predictors of a target, from variances to begin with; leave out untraced cases."""
     by_kind: dict[str, list[MeasuredCase]] = {}
     for entry in measured:
-        if entry.case in traced and entry.value(target):
+        if entry.case in traced and entry.case.has_operators and entry.value(target):
             by_kind.setdefault(kind_of(entry.case.configuration), []).append(entry)
     of = {
         kind: predictor_of(entries, traced, target, calibrated, kind).fit(
@@ -685,4 +735,20 @@ def fit_predictors(
         )
         for kind, entries in by_kind.items()
     }
-    return PredictorsByKind(target, of)
+    return PredictorsByKind(target, of, grids_of(measured, target))
+
+
+def grids_of(measured: Iterable[MeasuredCase], target: str) -> dict[str, GridPredictor]:
+    """Return the predictors of models without operators, by platform with enough devices."""
+    by_platform: dict[str, list[tuple[PredictedCase, float]]] = {}
+    for entry in measured:
+        if not entry.case.has_operators and (value := entry.value(target)):
+            key = platform_of(entry.case.configuration)
+            by_platform.setdefault(key, []).append((entry.case, value))
+    return {
+        platform: GridPredictor(
+            target, tuple(case for case, _ in pairs), np.log([value for _, value in pairs])
+        )
+        for platform, pairs in by_platform.items()
+        if len({case.configuration.device for case, _ in pairs}) >= FEWEST_DEVICES
+    }

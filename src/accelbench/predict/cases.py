@@ -28,6 +28,8 @@ ON_CPUS = ("cpu", "openvino", "wasm")
 #: The set of models that a file describes, of which no family is known.
 FROM_FILE = "file"
 UNKNOWN_FAMILY = "unknown"
+#: The set, and the family, of models that results name and of which no operators are known.
+NAME_ONLY = "name only"
 
 
 #: The sizes of a case's shapes without the batch, in the order of the axes.
@@ -50,7 +52,7 @@ class CaseConfiguration:
     @property
     def calibrated_as(self) -> tuple[str, str]:
         """The platform and name by which a calibration knows its device: a CPU is one of `cpu`."""
-        return ("cpu" if self.hardware in ON_CPUS else self.hardware), self.device
+        return platform_of(self), self.device
 
     def __str__(self) -> str:
         parts = [f"{self.runtime}/{self.hardware}", self.precision]
@@ -69,6 +71,11 @@ class PredictedCase:
     shapes: Shapes  # settled: with the model's own sizes
     configuration: CaseConfiguration
     part: str = ""  # of a request: PREFILL, DECODE; the whole step unless said
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether more than the name of its model is known."""
+        return self.family != NAME_ONLY
 
     @property
     def relatives(self) -> str:
@@ -107,6 +114,8 @@ class MeasuredCase:
 
 def family_of(spec: ModelSpec) -> str:
     """Return the family of a model; files do not have one."""
+    if NAME_ONLY in spec.sets:
+        return NAME_ONLY
     return UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
 
 
@@ -145,6 +154,11 @@ def distance(some: CaseConfiguration, other: CaseConfiguration) -> float:
 _OWN_KINDS = {**dict.fromkeys(("wasm", "webgpu", "webnn"), "browser"), "vulkan": "Vulkan"}
 
 
+def platform_of(configuration: CaseConfiguration) -> str:
+    """Return the platform of a configuration; engines that compute on the CPU share one."""
+    return "cpu" if configuration.hardware in ON_CPUS else configuration.hardware
+
+
 @cache
 def kind_of(configuration: CaseConfiguration) -> str:
     """Return the kind of platform of a configuration: GPU, CPU, phone, board, browser and so on.
@@ -153,8 +167,7 @@ def kind_of(configuration: CaseConfiguration) -> str:
     """
     if configuration.hardware in _OWN_KINDS:
         return _OWN_KINDS[configuration.hardware]
-    platform = "cpu" if configuration.hardware in ON_CPUS else configuration.hardware
-    kind = device_kind(platform, configuration.device)
+    kind = device_kind(platform_of(configuration), configuration.device)
     return kind.removeprefix("server ").removeprefix("desktop ")
 
 

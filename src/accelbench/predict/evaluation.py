@@ -7,6 +7,7 @@ the predictor sees of them, and what it answers, is therefore what users get.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,12 @@ from accelbench.core.errors import UsageError
 from accelbench.core.formatting import format_count, join_first
 from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
 from accelbench.predict.case_predictions import Basis, CasePredictions
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, PredictorsByKind
+from accelbench.predict.case_predictor import (
+    CaseFeatures,
+    CasePredictor,
+    PredictorsByKind,
+    grids_of,
+)
 from accelbench.predict.cases import (
     DECODE,
     LATENCY,
@@ -79,15 +85,20 @@ def evaluate_tables(
     hear("Reading the tables …")
     train = _imported(request.train, models)
     test = _imported((request.test,), models)
-    notes = _unpredicted(test)
     measured, of_draw = drawn_evenly(
         [entry for entry in train.cases if entry.value(request.target)]
     )
-    asked = [entry for entry in test.cases if entry.value(request.target)]
+    traces.own |= {**test.named_models, **train.named_models}
+    measured = [*measured, *(entry for entry in train.named if entry.value(request.target))]
+    asked = [entry for entry in (*test.cases, *test.named) if entry.value(request.target)]
     traced, failures = traces.of_cases([entry.case for entry in (*measured, *asked)])
     operators = {entry.case: entry for entry in traced}
-    notes += [*of_draw, *map(str, failures.values())]
+    notes = [*of_draw, *map(str, failures.values())]
     asked = [entry for entry in asked if entry.case in operators]
+    known = PredictorsByKind(request.target, {}, grids_of(measured, request.target))
+    answered = known.is_answerable([entry.case for entry in asked])
+    notes += _unpredicted([entry for entry, is_ in zip(asked, answered, strict=True) if not is_])
+    asked = [entry for entry, is_ in zip(asked, answered, strict=True) if is_]
     if not asked:
         raise UsageError(
             f"Nothing of {request.test.name} is predicted: no {request.target} of a model whose"
@@ -132,15 +143,15 @@ def _imported(tables: Sequence[Path], models: TableModels) -> StoredCases:
         scratch.close()
 
 
-def _unpredicted(stored: StoredCases) -> list[str]:
-    """Return a sentence about results of models whose operators are unknown, if there are any."""
-    others = stored.without_operators
-    if not others:
+def _unpredicted(unknown: Sequence[MeasuredCase]) -> list[str]:
+    """Return a sentence about models without operators that were not measured, if there are any."""
+    counts = Counter(entry.case.model for entry in unknown)
+    if not counts:
         return []
-    names = sorted(others, key=lambda name: (-others[name], name))
+    names = [name for name, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
     note = (
-        f"{sum(others.values()):,} results are not predicted: the operators of their models are"
-        f" unknown ({join_first(names, _MOST_NAMED)})"
+        f"{len(unknown):,} results are not predicted: the operators of their models are unknown,"
+        f" and no other device measured them ({join_first(names, _MOST_NAMED)})"
     )
     return [note]
 

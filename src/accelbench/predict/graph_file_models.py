@@ -27,7 +27,7 @@ from accelbench.models.file_models.kinds import FileRefusedError, formats_by_suf
 from accelbench.models.find import key_of
 from accelbench.models.graph_files.costs import graph_name
 from accelbench.models.graph_files.steps import OperatorSignature, UntracedError
-from accelbench.predict.cases import FROM_FILE, sizes_of
+from accelbench.predict.cases import FROM_FILE, NAME_ONLY, sizes_of
 from accelbench.predict.graph_file_reading import (
     EXPORT_IT,
     digest_of,
@@ -60,6 +60,9 @@ _FP32 = "float"
 FOLDER = "prediction_models"
 
 
+_NO_OPERATORS = PassTrace([], 0, 0)
+
+
 @dataclass(frozen=True)
 class FileModel:
     """A model of a file.
@@ -89,6 +92,8 @@ class FileModel:
             UntracedError: its shapes do not follow at these sizes.
         """
         key = (shapes.sequence, shapes.image)
+        if self.format == NAME_ONLY:
+            return {"forward": _NO_OPERATORS}
         assert self.passes is not None
         assert self.failures is not None
         if key not in self.passes:
@@ -201,6 +206,12 @@ def graph_spec(
         image=image,
         sets=(FROM_FILE,),
     )
+
+
+def named_model(name: str, sizes: tuple[int | None, int | None]) -> FileModel:
+    """Return a model of which only the name and the usual sizes in results are known."""
+    spec = graph_spec(name, {"format": NAME_ONLY}, 0, sizes)
+    return FileModel(replace(spec, sets=(NAME_ONLY,)), Path(name), NAME_ONLY, "", passes={})
 
 
 # -- configs

@@ -101,7 +101,7 @@ class HeldOutErrors:
 def cases_held_out(error: HeldOutError, place: CaseConfiguration) -> str:
     """How many cases an error is of, and of which engine, in words."""
     engine = _engine(place)
-    where = f"of {engine}" if error.engine else f"of all engines, {engine} having too few"
+    where = f"of {error.engine}" if error.engine else f"of all engines, {engine} having too few"
     return f"{error.cases:,} cases {where}"
 
 

@@ -11,15 +11,21 @@ line between their logarithms.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 import numpy as np
 
 from accelbench.core.case import Shapes
-from accelbench.predict.case_predictions import CasePredictions
+from accelbench.core.device_facts import facts_of
+from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.cases import (
+    LATENCY,
+    ON_CPUS,
     SIZES_WITHOUT_BATCH,
+    CaseConfiguration,
     MeasuredCase,
     PredictedCase,
     numbers_of_places,
@@ -148,6 +154,108 @@ class BatchSeries:
         return pooled.with_values(rows, predictions.value[rows]) if len(rows) else pooled
 
 
+_FP32 = "fp32"
+_RANKS = {basis: rank for rank, basis in enumerate(Basis)}
+_FROM_DIGITS = re.compile(r"\d.*")
+
+
+def takes_no_less(some: CaseConfiguration, other: CaseConfiguration) -> bool:
+    """Return whether documents say that a configuration takes no less time than another.
+
+    They do of a card of the same line that exceeds the other's in no limit, and of fp32 beside a
+    narrow type.
+    """
+    if some.precision not in (_FP32, other.precision):
+        return False
+    lesser, greater = (facts_of(one.device, one.hardware) for one in (some, other))
+    if some.device == other.device or lesser is None or greater is None:
+        return some.device == other.device
+    if _FROM_DIGITS.sub("", lesser.name) != _FROM_DIGITS.sub("", greater.name):
+        return False
+    shared = set(lesser.teraops) & set(greater.teraops)
+    is_below = all(lesser.teraops[name] <= greater.teraops[name] for name in shared)
+    return is_below and lesser.bandwidth <= greater.bandwidth
+
+
+def ordered_configurations(
+    place: CaseConfiguration, measured: Collection[CaseConfiguration]
+) -> list[CaseConfiguration]:
+    """Return a configuration and those that documents order it with, the slowest first.
+
+    One that was measured is ordered with others that were.
+    """
+
+    def has_units(one: CaseConfiguration) -> bool:
+        facts = facts_of(one.device, one.hardware)
+        rates = facts.teraops if facts is not None and facts.bandwidth else {}
+        narrow = rates.get(one.precision.removeprefix("amp-"), 0.0)
+        return one.precision == _FP32 in rates or narrow > rates.get(_FP32, narrow)
+
+    if place.hardware in ON_CPUS or not has_units(place):
+        return [place]
+    here = [one for one in measured if one.hardware == place.hardware]
+    line = [replace(place, device=name) for name in {one.device for one in here} | {place.device}]
+    line = [one for one in line if takes_no_less(one, place) or takes_no_less(place, one)]
+    types = {one.precision for one in here} | {place.precision, _FP32}
+    every = (replace(one, precision=precision) for one in line for precision in types)
+    some = [one for one in every if has_units(one) and (place not in measured or one in measured)]
+    return sorted(
+        some, key=lambda one: (-sum(takes_no_less(one, other) for other in some), str(one))
+    )
+
+
+def in_order_of_limits(
+    made: CasePredictions,
+    entries: Sequence[TracedCase],
+    known: Collection[MeasuredCase],
+    predict: Callable[[Sequence[TracedCase]], CasePredictions],
+) -> CasePredictions:
+    """Return predictions of time in the order of what vendors document of configurations.
+
+    Those that rest on more are settled first, and others between them: what no result determines of
+    a card is that of another. From results of three devices an RTX 4090 was predicted slower than
+    an RTX 3090 in 131 of 360 cases. A model that was measured in a configuration is not moved
+    there.
+    """
+    measured = frozenset(entry.case.configuration for entry in known)
+    of_place = cache(partial(ordered_configurations, measured=measured))
+    rows = [
+        row
+        for row, (entry, basis) in enumerate(zip(entries, made.basis, strict=True))
+        if _RANKS[basis] > _RANKS[Basis.OTHER_SIZES] and entry.case.has_operators
+        and len(of_place(entry.case.configuration)) > 1
+    ]  # fmt: skip
+    if not rows:
+        return made
+    number = {entry.case: row for row, entry in enumerate(entries)}
+    more: list[TracedCase] = []
+    for row in rows:
+        for place in of_place(entries[row].case.configuration):
+            case = replace(entries[row].case, configuration=place)
+            if case not in number:
+                number[case] = len(entries) + len(more)
+                more.append(TracedCase(case, entries[row].passes))
+    others = BatchSeries.of([entry.case for entry in more]).rising(predict(more))
+    value, basis = [*made.value, *others.value], [*made.basis, *others.basis]
+    no_less = cache(takes_no_less)
+    for row in rows:
+        places = of_place(entries[row].case.configuration)
+        at = {one: number[replace(entries[row].case, configuration=one)] for one in places}
+        settled: list[tuple[CaseConfiguration, float]] = []
+        for one in sorted(places, key=lambda one: _RANKS[basis[at[one]]]):
+            time = float(value[at[one]])
+            if _RANKS[basis[at[one]]] > _RANKS[Basis.OTHER_SIZES]:
+                time = max([time, *(t for other, t in settled if no_less(one, other))])
+                time = min([time, *(t for other, t in settled if no_less(other, one))])
+            settled.append((one, time))
+        made.value[row] = dict(settled)[entries[row].case.configuration]
+    low, high = (
+        np.minimum(made.low, made.value / SINGLE),
+        np.maximum(made.high, made.value * SINGLE),
+    )
+    return replace(made, low=low, high=high)
+
+
 #: The largest node of each series in which nothing larger was measured.
 _LARGEST = 1024
 
@@ -205,6 +313,8 @@ def rising_with_batch(
     ends = np.stack([made.value, made.low, made.high])
     settled = np.array([row for rows in series for row in rows.settled.values()], dtype=np.int64)
     risen = BatchSeries.of([cases[row] for row in settled]).rising(made.at(settled))
+    if target == LATENCY:  # the smaller of two rising series rises too
+        risen = in_order_of_limits(risen, [entries[row] for row in settled], known, predict)
     ends[:, settled] = risen.value, risen.low, risen.high
     for rows in series:
         _go_on(ends, rows)
@@ -233,7 +343,8 @@ def with_nodes(traced: Sequence[TracedCase], known: Collection[MeasuredCase]) ->
         largest = max([_LARGEST, *batches])
         rows = NodeRows()
         first = traced[next(iter(rows_of.values()))[0]]
-        for batch in sorted({*_powers(max([largest, *rows_of])), *batches}):
+        powers = _powers(max([largest, *rows_of])) if first.case.has_operators else rows_of
+        for batch in sorted({*powers, *batches}):
             if batch not in rows_of:
                 size = key[-1], batch
                 if size not in shapes:

@@ -32,6 +32,7 @@ from accelbench.hardware.detect import list_platforms
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     FROM_FILE,
+    NAME_ONLY,
     ON_CPUS,
     CaseConfiguration,
     MeasuredCase,
@@ -119,6 +120,8 @@ def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str
     return f"no document gives a peak of {place.device} in {precision}" if facts else ""
 
 
+#: Cases from which on a way of a device, engine and precision is one of its own.
+_SEVERAL = 20
 #: What names the first device of a platform, or a platform's own unit.
 _FIRST = ("0", "cpu")
 _PYTORCH = "pytorch"
@@ -138,6 +141,7 @@ class PredictionQuestion:
         runtimes: engines; those that were measured there where none is named.
         precisions: those that were measured there where none is named.
         fixed_batches: of models whose graph takes so many items at once, and no other number.
+        every_way: ask of every way in which several cases were measured, not only of the usual one.
     """
 
     models: tuple[ModelSpec, ...]
@@ -148,6 +152,7 @@ class PredictionQuestion:
     precisions: tuple[str, ...] = ()
     mode: str = Mode.INFERENCE
     fixed_batches: Mapping[str, int] = field(default_factory=dict)
+    every_way: bool = False
 
 
 @dataclass
@@ -170,6 +175,22 @@ def cases_of(
         UsageError: hardware is named of which nothing is known.
     """
     cases = QuestionCases()
+    named = tuple(spec for spec in question.models if NAME_ONLY in spec.sets)
+    if named:  # only what was measured answers questions about them
+        measured_too = [entry for entry in measured if not entry.case.has_operators]
+        places = configurations(question, measured_too, device_here, cases.notes)
+        cases.cases = [
+            PredictedCase(spec.id, NAME_ONLY, shapes, place)
+            for spec in named
+            for shapes in _settled(spec, question, cases.notes, requests=False)
+            for place in places
+        ]
+        question = replace(
+            question, models=tuple(spec for spec in question.models if spec not in named)
+        )
+        measured = [entry for entry in measured if entry.case.has_operators]
+        if not question.models:
+            return cases
     places = configurations(question, measured, device_here, cases.notes)
     run = {entry.case.configuration for entry in measured}
     requests = _makes_requests(question, places, cases.notes)
@@ -264,6 +285,9 @@ def configurations(
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
     usual = _usual(counts)
+    if question.every_way:
+        known = (place for place, count in counts.items() if count >= _SEVERAL)
+        usual = list(dict.fromkeys([*usual, *sorted(known, key=str)]))
     for word in (word.rstrip(": ") for word in question.hardware):
         platform, name = _split(word)
         match = match_device(name, platform)

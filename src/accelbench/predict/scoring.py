@@ -123,7 +123,8 @@ def score(predictions: Predictions, measured: Floats, rows: Ints) -> Score:
         dtype=np.int64,
     )
     if not len(scored):
-        empty: Score = dict.fromkeys(("mdape", "mape", "within25", "coverage90", "bias"))
+        keys = ("mdape", "mape", "within25", "coverage90", "band90", "bias")
+        empty: Score = dict.fromkeys(keys)
         return {"n": 0, **empty}
     error = predictions.log_value[scored] - np.log(measured[scored])
     percentage = np.abs(np.expm1(error)) * 100
@@ -134,6 +135,7 @@ def score(predictions: Predictions, measured: Floats, rows: Ints) -> Score:
         "mape": _rounded(percentage.mean()),
         "within25": _rounded((percentage <= 25).mean() * 100),
         "coverage90": _rounded(covered.mean() * 100),
+        "band90": _rounded(np.exp(2.0 * np.median(predictions.half_width[scored]))),
         "bias": _rounded(np.expm1(np.median(error)) * 100),
     }
 

@@ -8,9 +8,10 @@ instead of 13.5. Cases whose launches scatter are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from accelbench.core.axes import AXES, numeric_axes
@@ -31,7 +32,7 @@ from accelbench.predict.cases import (
     measured_cases,
     shapes_from,
 )
-from accelbench.predict.graph_file_models import TableModels
+from accelbench.predict.graph_file_models import FileModel, TableModels, named_model
 
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
@@ -85,6 +86,8 @@ class StoredCases:
         without_operators: the number of results of each other model.
         several: names of cases' devices that several devices have.
         scattered: the number of cases that are left out because their launches scatter.
+        others: the rows of models that only their name is known of. There may be a hundred
+            thousand: they become cases when a question needs them.
     """
 
     cases: tuple[MeasuredCase, ...]
@@ -92,11 +95,33 @@ class StoredCases:
     several: tuple[str, ...] = ()
     parts: tuple[MeasuredCase, ...] = ()
     scattered: int = 0
+    others: StoredRows = field(default_factory=lambda: StoredRows((), ()))
 
     @property
     def learnable(self) -> tuple[MeasuredCase, ...]:
         """All cases that a predictor is fitted to."""
         return self.cases + self.parts
+
+    @cached_property
+    def named_models(self) -> Mapping[str, FileModel]:
+        """The models that only their name is known of, at the sizes that most results have."""
+        columns = [self.others.columns.index(name) for name in ("model", *_SIZES)]
+        counts: dict[str, Counter[tuple[int | None, ...]]] = {}
+        for row in self.others.rows:
+            model, *sizes = (row[column] for column in columns)
+            each = counts.setdefault(str(model), Counter())
+            each[tuple(None if size is None else int(str(size)) for size in sizes)] += 1
+        return {
+            model: named_model(model, (usual[0], usual[1]))
+            for model, each in counts.items()
+            for usual, _ in each.most_common(1)
+        }
+
+    @cached_property
+    def named(self) -> tuple[MeasuredCase, ...]:
+        """The cases of models that only their name is known of, each once."""
+        models = self.named_models if self.others.rows else {}
+        return _gathered(self.others, lambda name: models[name].spec).cases
 
     @property
     def said(self) -> str:
@@ -122,8 +147,45 @@ def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> Stored
         return of_table.spec if of_table else find_exact(name)
 
     names, rows = database.query(_SQL)
+    return _gathered(StoredRows(tuple(names), rows), model_of)
+
+
+#: Of models that several devices ran, as a result of one tells nothing of another.
+_NAMED_SQL = """
+SELECT any_value(model), sequence_length, image_size FROM benchmark_results
+WHERE lower(model) = lower(?) AND status = 'ok' GROUP BY sequence_length, image_size
+QUALIFY sum(count(DISTINCT device_fingerprint)) OVER () > 1 ORDER BY count(*) DESC, 2, 3 LIMIT 1
+"""
+
+
+def measured_name(database: Database, name: str) -> FileModel | None:
+    """Return the model of a name that only results of several devices have; None for others."""
+    _, rows = database.query(_NAMED_SQL, [name])
+    for model, *sizes in rows:
+        sequence, image = (None if size is None else int(str(size)) for size in sizes)
+        return named_model(str(model), (sequence, image))
+    return None
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of the query of measured cases."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+#: Of the sizes of a model that only its name is known of.
+_SIZES = ("sequence_length", "image_size")
+
+
+def _gathered(stored: StoredRows, model_of: Callable[[str], ModelSpec | None]) -> StoredCases:
     # A store has a thousand names and thirty thousand rows of them.
+    names, rows = stored.columns, stored.rows
+    if not rows:
+        return StoredCases((), {})
     catalogued, place_of_model = cache(model_of), names.index("model")
+    unknown: list[Sequence[object]] = []
     newest: _Ordered = {}
     parts: _Ordered = {}
     others: dict[str, int] = {}
@@ -137,6 +199,7 @@ def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> Stored
         case = None if spec is None else _case(row, spec)
         if case is None:
             others[model] = others.get(model, 0) + 1
+            unknown += [values] if spec is None else []
             continue
         if (number(row, "spread") or 1.0) > _WIDEST_SPREAD:
             scattered += 1
@@ -158,7 +221,9 @@ def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> Stored
                 parts, order, replace(part, provenance=measured.provenance, source=measured.source)
             )
     several = tuple(sorted(name for (_, name), known in prints.items() if len(known) > 1))
-    return StoredCases(_measured(newest), others, several, _measured(parts), scattered)
+    return StoredCases(
+        _measured(newest), others, several, _measured(parts), scattered, StoredRows(names, unknown)
+    )
 
 
 #: Cases with the sort key that they were chosen by.

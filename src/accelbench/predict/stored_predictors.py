@@ -13,7 +13,7 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from accelbench.predict.case_predictor import (
     CasePredictor,
     PredictorsByKind,
     fit_predictors,
+    grids_of,
 )
 from accelbench.predict.cases import (
     TARGETS,
@@ -51,9 +52,9 @@ if TYPE_CHECKING:
 
 #: Beside those that learned from operators alone lie others, that had the analytic cost of some
 #: models: who traces nothing needs no better ones, and fitting anew took most of each answer.
-_UNTRACED = "-untraced"
+_UNTRACED, _NAMES = "-untraced", "-names"
 #: Raised whenever terms or the kernel change: kept predictors are fitted anew.
-VERSION = 13
+VERSION = 15
 #: Of more cases of a store as many are drawn evenly: fitting 8,000 takes some ten seconds.
 MOST_CASES = 40_000
 
@@ -127,6 +128,33 @@ def predictors_of(
         None if train else kept,
         database if keep else None,
     )
+
+
+def with_names(known: Predictors, database: Database) -> Predictors:
+    """Return the predictors with those of models that only their name is known of.
+
+    Only their widths are kept, which take seconds. The rest is learned at once.
+    """
+    learned_from = _hash(known.stored.named, NOT_CALIBRATED)
+    path = _path(database, _NAMES)
+    try:
+        kept = loads(path.read_text())
+        widths = kept["widths"] if kept["learned_from"] == learned_from else None
+    except (OSError, JsonError, LookupError, TypeError):
+        widths = None
+    grids = {target: grids_of(known.stored.named, target) for target in known.of}
+    for target, by_platform in grids.items():
+        for platform, grid in by_platform.items():
+            grid.kept_widths = widths[target][platform] if widths else None
+    if widths is None:
+        found = {t: {name: one.widths for name, one in some.items()} for t, some in grids.items()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = json.dumps({"learned_from": learned_from, "widths": found})
+        write_over(path, content.encode())
+    of = {
+        target: PredictorsByKind(target, one.of, grids[target]) for target, one in known.of.items()
+    }
+    return replace(known, of=of)
 
 
 def kept_predictors(database: Database, stored: StoredCases) -> Predictors | None:
@@ -236,7 +264,8 @@ def _hash(measured: Sequence[MeasuredCase], calibrated: Calibrated) -> str:
 
 
 def _path(database: Database, kind: str = "") -> Path:
-    return database.path.parent / FOLDER / f"{database.path.name}{kind}.npz"
+    suffix = "json" if kind == _NAMES else "npz"
+    return database.path.parent / FOLDER / f"{database.path.name}{kind}.{suffix}"
 
 
 @dataclass(frozen=True)

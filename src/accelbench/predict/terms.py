@@ -410,6 +410,8 @@ def operator_counts(traced: Iterable[TracedCase]) -> list[PassCounts]:
     """The passes of cases, each once."""
     counted: dict[tuple[str, str, str], PassCounts] = {}
     for entry in traced:
+        if not entry.case.has_operators:
+            continue
         sizes = sizes_of(entry.case.shapes)
         for part, taken in entry.passes.items():
             key = (entry.case.model, str(sizes), part)

@@ -19,8 +19,8 @@ from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import geometric_mean, interval_of, spread_of
 from accelbench.recommend.constraints.limits import LimitReason, Limits, kept
 from accelbench.recommend.constraints.options import Option
-from accelbench.recommend.estimated_figures import MEASURED, Bounds
 from accelbench.recommend.evidence.cells import SINGLE, EvidenceRow, counted, unit_of
+from accelbench.recommend.figures import MEASURED, Bounds
 
 #: The names of a test's limits, each with that of `recommend`.
 NAMES = {

@@ -1,24 +1,19 @@
-"""A choice as plain data for Python and JSON, and the selection map of the documents. Pure.
-
-The texts of an answer: the choice, its reasons, and what is not measured. Pure.
-"""
+"""A choice as plain data for Python and JSON, its explanation, and the documents' map. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from accelbench.core.devices import sharing_units
 from accelbench.core.precision import error_of, why_inexact
-from accelbench.core.result_statistics import Statistic, statistic_name
+from accelbench.core.result_statistics import statistic_name
 from accelbench.core.rows import number, text
 from accelbench.core.unusable_reasons import failed_launches_text
-from accelbench.core.vocabulary import FAMILIES, SINGLE_STREAM, Mode, Provenance
+from accelbench.core.vocabulary import FAMILIES, SINGLE_STREAM, Mode
 from accelbench.judge.costs import money
-from accelbench.measure.launch_verdicts import LEAST_EFFECT
-from accelbench.predict.cases import off_held_out
-from accelbench.recommend.choosing import Choice, ScoredCandidate
+from accelbench.recommend.choosing import WEIGHTS, Choice, ScoredCandidate, decisive
 from accelbench.recommend.config import SIZES
 from accelbench.recommend.constraints.measurement_candidates import (
     MeasurementTarget,
@@ -28,7 +23,6 @@ from accelbench.recommend.constraints.measurement_candidates import (
 from accelbench.recommend.evidence.candidates import sentences_of as set_aside
 from accelbench.recommend.evidence.cells import (
     BY_FASTEST,
-    BY_OTHERS,
     EvidenceCell,
     FigureOrigin,
     of_machines,
@@ -39,63 +33,15 @@ from accelbench.recommend.evidence.cells import (
 from accelbench.recommend.evidence.model_evidence import sentences, without_figure
 from accelbench.recommend.pricing import Costs, sign
 from accelbench.recommend.query import TASKS
-
-if TYPE_CHECKING:
-    from accelbench.predict.answers import PredictedFigures
-    from accelbench.recommend.estimated_figures import Figure
-    from accelbench.recommend.pricing import Costs
-
+from accelbench.recommend.ranking import percent
 
 #: The outcome of a measurement that an answer uses.
 IN_THE_ANSWER = "in the answer"
-#: Criteria that follow from the time of a step.
-_OF_TIME = ("latency", "throughput")
 
 
 def remarks(chosen: Choice) -> list[str]:
-    """Return notes on the decision, failures and unknown settings."""
-    return [*_decided(chosen), *_ruled_out(chosen), *_unsaid(chosen), *_failed_since(chosen)]
-
-
-def _decided(chosen: Choice) -> Iterator[str]:
-    """Yield the reason why the first is first, if it is not its time."""
-    figured = [candidate for candidate in chosen.ranked if candidate.figure is not None]
-    if len(figured) < 2:
-        return
-    first, second = figured[:2]
-    assert first.figure is not None
-    assert second.figure is not None
-    if second.figure.latency > first.figure.latency * (1 + LEAST_EFFECT):
-        return
-    is_faster = _ends(second.figure)[1] < _ends(first.figure)[0]
-    time = "takes less time" if is_faster else "takes as long, as far as is known"
-    if not (by := _criterion(first, second, chosen.scored.weights)):
-        return
-    yield f"{second.name} {time}; {first.name} is first by {by}."
-
-
-def _ends(figure: Figure) -> tuple[float, float]:
-    """Return the interval of a measured result, else its bounds."""
-    return (figure.cell.interval if figure.measured else None) or (figure.low, figure.high)
-
-
-def _criterion(
-    first: ScoredCandidate, second: ScoredCandidate, weights: Mapping[str, float]
-) -> str:
-    """Return the criterion by which the first is ahead of the second, apart from time, or ""."""
-    mine, other = first.criteria or {}, second.criteria or {}
-    apart = {
-        name: weights.get(name, 1.0) * (mine[name] - other[name])
-        for name in mine
-        if name in other and name not in _OF_TIME
-    }
-    most = max(apart, key=lambda name: apart[name], default="")
-    if most and apart[most] > 0.0:
-        weight = f", weight {weights[most]:.2g}" if most in weights else ""
-        return f"{most} ({mine[most]:.2g} against {other[most]:.2g} of the best{weight})"
-    if first.factors != second.factors:
-        return "the preferences of the configuration"
-    return ""
+    """Return notes on failures and unknown settings."""
+    return [*_ruled_out(chosen), *_unsaid(chosen), *_failed_since(chosen)]
 
 
 def _ruled_out(chosen: Choice) -> Iterator[str]:
@@ -132,46 +78,41 @@ def _failed_since(chosen: Choice) -> Iterator[str]:
             )
 
 
-_LATENCIES: tuple[Literal["latency_low_ms", "latency_ms", "latency_high_ms"], ...] = (
-    *("latency_low_ms", "latency_ms", "latency_high_ms"),
-)
-
-
 def explained(
-    chosen: Choice, remedies: Sequence[Remedy] = (), sign: str = "$", costs: Sequence[str] = ()
+    chosen: Choice,
+    costs: Sequence[str] = (),
+    sign: str = "$",
+    measure: str = "",
 ) -> str:
     """Return the explanation, one sentence a line."""
-    return "\n".join(_sentences(chosen, remedies, sign, costs))
+    return "\n".join(_sentences(chosen, costs, sign, measure))
 
 
 def data_date(chosen: Choice) -> str | None:
     """Return when the first candidate's result was measured."""
-    first = chosen.ranked[0].figure if chosen.ranked else None
+    first = chosen.configurations[0].figure if chosen.configurations else None
     moment = first.cell.row.get("moment") if first else None
     return str(moment) if moment else None
 
 
 def sharers(chosen: Choice) -> str:
     """Return what several share a step as: devices or processes."""
-    return sharing_units(entry.figure.cell.row for entry in chosen.ranked if entry.figure)
+    return sharing_units(entry.figure.cell.row for entry in chosen.figured if entry.figure)
 
 
 def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
-    """Return which prices were used, what has none, and whether costs count."""
+    """Return which prices were used, and what has none."""
     if costs is None:
         return []
-    figured = [candidate for candidate in chosen.ranked if candidate.figure is not None]
     rows = [
-        {**candidate.figure.cell.row, "throughput": candidate.figure.rate}
-        for candidate in figured
-        if candidate.figure
+        {**entry.figure.cell.row, "throughput": entry.figure.rate}
+        for entry in chosen.figured
+        if entry.figure and entry.figure.measured
     ]
-    bare = [candidate.name for candidate in chosen.ranked if candidate.figure is None]
+    bare = dict.fromkeys(entry.name for entry in chosen.figured if entry.cost is None)
     notes = costs.notes(rows) if rows else []
     if bare:
-        notes.append(f"Without a figure there is no cost: {', '.join(bare)}.")
-    if figured and not chosen.scored.by_cost:
-        notes.append("Costs do not count in the scores, as not every figure has one.")
+        notes.append(f"Without a price or a rate: {', '.join(bare)}.")
     return notes
 
 
@@ -184,20 +125,38 @@ def unmeasured(chosen: Choice) -> list[ScoredCandidate]:
     ]
 
 
-def _sentences(
-    chosen: Choice, remedies: Sequence[Remedy], sign: str, costs: Sequence[str]
-) -> Iterator[str]:
+def _sentences(chosen: Choice, costs: Sequence[str], sign: str, measure: str) -> Iterator[str]:
     query = chosen.asked
     model = query.model or f"any model of the family {query.family}"
     precision = f" in {query.precision}" if query.precision else ""
     what = f"{model} at batch {query.batch}{precision}, {query.mode}"
-    if not chosen.ranked:
+    if not chosen.configurations:
         yield f"Nothing that was asked about runs {what}."
     else:
         yield _first(chosen, what, sign)
         if len(chosen.compared) == 1 and len(chosen.ranked) > 1:
-            yield "No other has a figure, so nothing shows that it is the best of them."
-        yield from _alternatives(chosen, sign)
+            yield "No other has a value, so nothing shows that it is the best of them."
+        for entry in chosen.configurations[1:4]:
+            if entry.tier == chosen.configurations[0].tier:
+                yield f"Else {entry.name}. {_figure_said(entry, sign)}"
+    yield from elsewhere(chosen)
+    yield from _left_out(chosen)
+    if chosen.machines:
+        yield of_machines(chosen.machines, BY_FASTEST)
+    yield from remarks(chosen)
+    yield from _together(chosen)
+    yield from _ground(chosen)
+    yield from costs
+    if missing := unmeasured(chosen):
+        known = {*(measurement.hardware for measurement in chosen.otherwise), *chosen.inexact}
+        known |= {text(entry, "hardware") for entry in chosen.aside}
+        yield from without_figure([candidate.name for candidate in missing], known)
+    if measure:
+        yield measure
+
+
+def _left_out(chosen: Choice) -> Iterator[str]:
+    """Yield what cannot be chosen, and the results that do not count."""
     for contender in chosen.contenders:
         if not contender.compatible:
             yield f"{contender.name} is out: {contender.why_not}."
@@ -208,38 +167,33 @@ def _sentences(
     for name, cell in chosen.inexact.items():
         yield (
             f"{cell.precision} on {name} ({statistic_name(cell.statistic)}"
-            f" {rounded(cell.latency)} ms at"
-            f" batch {cell.batch}) does not count: {why_inexact(cell.row)}. A precision that is"
-            " named counts all the same."
+            f" {rounded(cell.latency)} ms at batch {cell.batch}) does not count:"
+            f" {why_inexact(cell.row)}. A precision that is named counts all the same."
         )
     if chosen.unasked:
         yield f"{browsers_left_out(chosen.unasked)}"
-    if chosen.machines:
-        yield of_machines(chosen.machines, BY_FASTEST)
-    yield from remarks(chosen)
-    yield from _together(chosen)
-    yield from _ground(chosen)
-    yield from costs
-    missing = unmeasured(chosen)
-    if missing:
-        here = zip(missing, remedies, strict=False)
-        able = [
-            fills for candidate, fills in here if fills.command and candidate.present is not False
-        ]
-        able += [fills for fills in remedies if fills.command]
-        advice = next(iter([*able, *remedies]), "")
-        known = {*(measurement.hardware for measurement in chosen.otherwise), *chosen.inexact}
-        known |= {text(entry, "hardware") for entry in chosen.aside}
-        names = without_figure([candidate.name for candidate in missing], known)
-        yield f"{' '.join(names)} {advice}".strip()
+
+
+def elsewhere(chosen: Choice) -> Iterator[str]:
+    """Yield what the best configuration gives that this machine lacks, if one here is first."""
+    known = chosen.figured
+    other = next((entry for entry in known if entry.is_elsewhere), None)
+    if other is None or other.figure is None or known[0].is_elsewhere:
+        return
+    figure = other.figure
+    place = ", ".join(way_said(figure.cell.row))
+    yield (
+        f"Not on this machine: {other.name} ({place}) at {rounded(figure.latency)} ms a step,"
+        f" {_how(other)}; --anywhere ranks it with the others."
+    )
 
 
 def told_figures(chosen: Choice) -> dict[str, str]:
-    """Return the statistic of each candidate's time."""
+    """Return the statistic of each candidate's measured time."""
     return {
-        candidate.name: statistic_name(candidate.figure.statistic)
-        for candidate in chosen.ranked
-        if candidate.figure is not None
+        entry.name: statistic_name(entry.figure.statistic)
+        for entry in chosen.ranked
+        if entry.figure is not None and entry.figure.measured
     }
 
 
@@ -260,65 +214,50 @@ def browsers_left_out(names: Sequence[str]) -> str:
 
 
 def _first(chosen: Choice, what: str, sign: str) -> str:
-    first = chosen.ranked[0]
+    first = chosen.configurations[0]
     if chosen.unclear:
         others = " and ".join(chosen.unclear[1:])
-        if first.figure is None:
-            return (
-                f"No clear winner for {what}: the rules rate {first.name} and {others} equally."
-                f" {_figure_said(first, sign, chosen)}"
-            )
+        why = "the rules rate" if first.figure is None else "what is known cannot separate"
         return (
-            f"No clear winner for {what}: {first.name} is ahead of {others} by less than is known."
-            f" {_figure_said(first, sign, chosen)}"
+            f"No clear winner for {what}: {why} {first.name} and {others}."
+            f" {_figure_said(first, sign)}"
         )
-    return f"{first.name} for {what}. {_figure_said(first, sign, chosen)}"
+    return f"{first.name} for {what}. {_figure_said(first, sign)}"
 
 
-def _alternatives(chosen: Choice, sign: str) -> Iterator[str]:
-    for candidate in chosen.ranked[1:4]:
-        yield f"Else {candidate.name}. {_figure_said(candidate, sign, chosen)}"
+def _how(entry: ScoredCandidate) -> str:
+    """Return how a value is known, in words."""
+    figure = entry.figure
+    assert figure is not None
+    if figure.predicted is not None:
+        return f"predicted {figure.note}"
+    by = f" by others ({figure.origin.named})" if figure.origin.by_others else ""
+    return f"measured{by}"
 
 
-def _figure_said(candidate: ScoredCandidate, sign: str, chosen: Choice) -> str:
-    figure = candidate.figure
+def _figure_said(entry: ScoredCandidate, sign: str) -> str:
+    figure = entry.figure
     if figure is None:
         # That it is rated so is said already.
-        reasons = [why for why in candidate.ruled.why if why != f"rated {candidate.rating}"]
-        why = "; ".join(reasons) or f"{candidate.entry.source or 'no rule'} says no more"
-        here = "" if candidate.present is not False else ", not on this machine"
-        text = f"By rule alone, rated {candidate.rating}{here}: {why}."
-        predicted = chosen.predicted.get(candidate.name)
-        return (
-            text if predicted is None else f"{text} {_predicted_said(predicted)}; not ranked by it."
-        )
-    if figure.predicted is not None:
-        return f"{_predicted_said(figure.predicted)}, score {candidate.score:.3g}."
+        reasons = [why for why in entry.ruled.why if why != f"rated {entry.rating}"]
+        why = "; ".join(reasons) or f"{entry.entry.source or 'no rule'} says no more"
+        here = ", not on this machine" if entry.is_elsewhere else ""
+        return f"By rule alone, rated {entry.rating}{here}: {why}."
     row = figure.cell.row
-    where = ", ".join(way_said(row))
-    figures = f"{statistic_name(figure.statistic)} {rounded(figure.latency)} ms a step"
-    figures += "" if figure.rate is None else f", {rounded(figure.rate)} {figure.unit}/s"
+    how = _how(entry)
     if figure.measured:
         count = len(figure.cell.latencies)
+        how += f" in {count} launch{'' if count == 1 else 'es'}"
         failed = failed_launches_text([row])
-        by = f" by others ({figure.origin.named})" if figure.origin.by_others else ""
-        text = f"Measured{by}: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
-        text += f", though {failed}" if failed else ""
-    else:
-        text = (
-            f"Estimated ({figure.basis}{_of_others(figure)}): {figures}, from"
-            f" {rounded(figure.low)} to {rounded(figure.high)} ms ({where}; {figure.note})"
-        )
-    cost = "" if candidate.cost is None else f", {sign}{money(candidate.cost)} per million"
-    return f"{text}{cost}, score {candidate.score:.3g}."
-
-
-def _of_others(figure: Figure) -> str:
-    """Return that an estimate rests on imported results; "" if it does not."""
-    if Provenance.IMPORTED not in figure.origin.rests_on:
-        return ""
-    partly = "" if figure.origin.by_others else "partly "
-    return f", {partly}from figures {BY_OTHERS} ({figure.origin.named})"
+        how += f", though {failed}" if failed else ""
+    rate = "" if figure.rate is None else f", {rounded(figure.rate)} {figure.unit}/s"
+    band = f"{rounded(figure.low)} to {rounded(figure.high)}"
+    more = [] if entry.probability is None else [f"best with {percent(entry.probability)}"]
+    more += [] if entry.fits in (None, 1.0) else [f"fits with {percent(entry.fits or 0.0)}"]
+    if entry.cost is not None:
+        more.append(f"{sign}{money(entry.cost.middle)} per million")
+    known = f"{statistic_name(figure.statistic)} {rounded(figure.latency)} ms a step ({band}){rate}"
+    return f"{', '.join(way_said(row))}: {'; '.join([known, *more, how])}."
 
 
 def _together(chosen: Choice) -> Iterator[str]:
@@ -331,11 +270,14 @@ def _together(chosen: Choice) -> Iterator[str]:
 
 
 def _ground(chosen: Choice) -> Iterator[str]:
-    weights = ", ".join(f"{name} {value:.2g}" for name, value in chosen.scored.weights.items())
-    task = TASKS.get(chosen.asked.task or "")
-    why = f" ({task.why})" if task and task.why else ""
-    yield f"Weights: {weights}{why}."
-    for name, reason in chosen.scored.left_out.items():
+    if chosen.objective == WEIGHTS:
+        weights = ", ".join(f"{name} {value:.2g}" for name, value in chosen.weights.items())
+        task = TASKS.get(chosen.asked.task or "")
+        why = f" ({task.why})" if task and task.why else ""
+        yield f"Objective: the weights of the configuration: {weights}{why}."
+    else:
+        yield f"Objective: {chosen.objective}."
+    for name, reason in chosen.weights_left_out.items():
         yield f"Left out of them: {name}, {reason}."
     preferences = [
         f"{candidate.name} {name.removesuffix('_factor')} × {value:g}"
@@ -350,24 +292,9 @@ def _ground(chosen: Choice) -> Iterator[str]:
         yield f"Sizes: {sizes}."
     size = chosen.asked.size
     yield f"Size of the model: {size.name}, by {size.source}."
-    if chosen.compared and not chosen.ranked[0].figure_is_predicted:
-        yield f"Data of {data_date(chosen) or 'no date that is known'} ({chosen.ranked[0].name})."
+    if date := data_date(chosen):
+        yield f"Data of {date} ({chosen.ranked[0].name})."
     yield f"Compatibility by {chosen.matrix_source}."
-
-
-def _predicted_said(figures: PredictedFigures) -> str:
-    low, middle, high = (rounded(figures[name]) for name in _LATENCIES)
-    error = figures["held_out_error"]
-    held_out = (
-        f"; held out, such figures were off in the median by"
-        f" {off_held_out(error, figures['held_out_of'] or '')}"
-        if error is not None
-        else ""
-    )
-    return (
-        f"Predicted from {figures['basis']}: {middle} ms a step, from {low} to {high} ms"
-        f" ({figures['device']}, {figures['runtime']}, {figures['precision']}{held_out})"
-    )
 
 
 #: An answer for Python and JSON; docs/choosing.md has its keys.
@@ -375,46 +302,52 @@ Answer = dict[str, Any]
 
 
 def told(
-    chosen: Choice, costs: Costs | None = None, beside: MeasurementTarget | None = None
+    chosen: Choice,
+    costs: Costs | None = None,
+    beside: MeasurementTarget | None = None,
+    is_here: Callable[[str, str | None], bool] = lambda *_: True,
 ) -> Answer:
     """Return the answer for JSON."""
     ranked = chosen.ranked
-    scores = {
-        candidate.name: _score_told(candidate, rank, chosen.predicted.get(candidate.name))
-        for rank, candidate in enumerate(ranked, 1)
-    }
+    scores = {candidate.name: _score_told(candidate, chosen) for candidate in ranked}
     for contender in chosen.contenders:
         if contender.name not in scores:
-            scores[contender.name] = _impossible_told(
-                contender, chosen.predicted.get(contender.name)
-            )
+            scores[contender.name] = _impossible_told(contender)
     missing, beside = unmeasured(chosen), beside or MeasurementTarget(chosen.shapes)
-    remedies = [_remedy(chosen, candidate, beside) for candidate in missing]
+    remedies = {candidate.name: _remedy(chosen, candidate, beside) for candidate in missing}
+    measure = _decisive_told(chosen, beside, is_here)
     notes = cost_notes(chosen, costs)
+    words = str(measure["text"]) if measure else next(map(str, remedies.values()), "")
     answer: Answer = {
         "primary_recommendation": ranked[0].name if ranked else None,
         "fallback_options": [candidate.name for candidate in ranked[1:]],
+        "objective": chosen.objective,
+        "configurations": [
+            _configuration_told(entry, competes=entry.tier == chosen.group[0].tier)
+            for entry in chosen.figured
+        ],
         "all_scores": scores,
         "clear_winner": chosen.clear,
         "no_clear_winner_between": list(chosen.unclear),
         "compared": list(chosen.compared),
-        "explanation": explained(chosen, remedies, sign(costs), notes),
+        "explanation": explained(chosen, notes, sign(costs), words),
         "question": {**chosen.asked.to_dict(), "shapes": dict(chosen.shapes)},
         "sizes": dict(chosen.sizes),
-        "weights": dict(chosen.scored.weights),
-        "weights_left_out": dict(chosen.scored.left_out),
+        "weights": dict(chosen.weights),
+        "weights_left_out": dict(chosen.weights_left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
         "measured_otherwise": [measurement.to_dict() for measurement in chosen.otherwise],
         "set_aside": list(chosen.aside),
         "browsers_left_out": list(chosen.unasked),
-        "remarks": remarks(chosen),
+        "remarks": [*elsewhere(chosen), *remarks(chosen)],
         "machines": {name: list(of_it) for name, of_it in chosen.machines.items()},
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,
+        "decisive_measurement": measure,
         "missing": [
-            {"hardware": candidate.name, "command": fills.command}
+            {"hardware": name, "command": fills.command}
             | ({} if fills.command else {"reason": fills.why})
-            for candidate, fills in zip(missing, remedies, strict=True)
+            for name, fills in remedies.items()
         ],
     }
     if costs is not None:
@@ -425,20 +358,86 @@ def told(
 
 def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarget) -> Remedy:
     """Return what measures a candidate, and on which device if it is not here."""
-    advice = remedy(chosen.asked, candidate.candidate, beside, candidate.other_engine)
-    if candidate.present is False and not advice.device:
-        return replace(advice, device=candidate.candidate.platform)
+    figure = candidate.figure
+    engine, precision = candidate.other_engine, None
+    if figure is not None and not figure.measured:
+        usual, runtime = next(iter(candidate.engines), None), figure.cell.row.get("runtime")
+        engine = engine or (None if runtime == usual else runtime)
+        precision = figure.cell.precision
+    advice = remedy(chosen.asked, candidate.candidate, beside, engine, precision)
+    if candidate.is_elsewhere and not advice.device:
+        device = figure.cell.device if figure is not None else ""
+        return replace(advice, device=device or candidate.candidate.platform)
     return advice
 
 
-def _score_told(
-    candidate: ScoredCandidate, rank: int, predicted: PredictedFigures | None
-) -> dict[str, Any]:
+def _decisive_told(
+    chosen: Choice, beside: MeasurementTarget, is_here: Callable[[str, str | None], bool]
+) -> dict[str, Any] | None:
+    """Return the one measurement that most likely changes the answer; one here is preferred."""
+
+    def measures(entry: ScoredCandidate) -> bool:
+        return _remedy(chosen, entry, beside).command is not None
+
+    def measures_here(entry: ScoredCandidate) -> bool:
+        device = entry.figure.cell.device if entry.figure else entry.candidate.device or None
+        return is_here(entry.candidate.platform, device) and measures(entry)
+
+    first = next(iter(chosen.configurations), None)
+    entry = decisive(chosen, measures_here) or decisive(chosen, measures)
+    if entry is None:
+        return None
+    advice, share = _remedy(chosen, entry, beside), entry.probability
+    known = share is not None and entry.tier == chosen.configurations[0].tier
+    changes = None if not known or share is None else 1.0 - share if entry is first else share
+    return {
+        "hardware": entry.name,
+        "command": advice.command,
+        "device": advice.device or None,
+        "changes_with": changes,
+        "text": str(advice),
+    }
+
+
+def _configuration_told(entry: ScoredCandidate, *, competes: bool) -> dict[str, Any]:
+    figure = entry.figure
+    assert figure is not None
+    told: dict[str, Any] = {
+        "hardware": entry.name,
+        **way_of(figure.cell.row),
+        "rank": entry.rank,
+        "probability": entry.probability if competes else None,
+        "fits_probability": entry.fits,
+        "basis": figure.basis,
+        "provenance": figure.provenance,
+        **figure.origin.to_dict(),
+        "predictions": figure.to_dict(),
+        "told_apart_by": list(entry.apart),
+        "present": entry.present,
+    }
+    if entry.cost is not None:
+        told |= _cost_told(entry)
+    return told
+
+
+def _cost_told(entry: ScoredCandidate) -> dict[str, float]:
+    cost = entry.cost
+    assert cost is not None
+    return {
+        "cost_per_million": cost.middle,
+        "cost_per_million_low": cost.low,
+        "cost_per_million_high": cost.high,
+    }
+
+
+def _score_told(candidate: ScoredCandidate, chosen: Choice) -> dict[str, Any]:
     figure = candidate.figure
     origin = figure.origin if figure else FigureOrigin()
     fields: dict[str, Any] = {
         "score": candidate.score,
-        "rank": rank,
+        "rank": list(dict.fromkeys(e.rank for e in chosen.ranked)).index(candidate.rank) + 1,
+        "probability": None if figure is None else chosen.probability(candidate.name),
+        "fits_probability": candidate.fits,
         "basis": figure.basis if figure else "rule",
         "provenance": figure.provenance if figure else None,
         **origin.to_dict(),
@@ -453,14 +452,10 @@ def _score_told(
         fields["wrong_outputs"] = [failure.to_dict() for failure in candidate.wrong_outputs]
     if figure is None:
         fields["reasons"] = list(candidate.ruled.why)
-        if predicted is not None:
-            fields["predictions"] = _predicted_told(predicted)
     else:
         row = figure.cell.row
-        predicted = figure.predicted
         fields |= {
-            "predictions": figure.to_dict() if predicted is None else _predicted_told(predicted),
-            "criteria": dict(candidate.criteria or {}),
+            "predictions": figure.to_dict(),
             **way_of(row),
             "told_apart_by": list(candidate.apart),
             "measured_at": row.get("moment"),
@@ -471,27 +466,9 @@ def _score_told(
         fields["present"] = candidate.present
     if figure is None and candidate.runs:
         fields["measured_otherwise"] = True
-    if figure is not None and candidate.cost is not None:
-        fields["cost_per_million"] = candidate.cost
+    if candidate.cost is not None:
+        fields |= _cost_told(candidate)
     return fields
-
-
-_AS_PREDICTED = (
-    *("memory_mb", "memory_low_mb", "memory_high_mb", "memory_is_least", "provenance", "rests_on"),
-    *("basis", "held_out_error", "held_out_of", "device", "runtime", "precision"),
-)
-
-
-def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
-    return {
-        "latency": figures["latency_ms"],
-        "figure": str(Statistic.MEDIAN),
-        "throughput": figures["throughput"],
-        "throughput_unit": figures["throughput_unit"].removesuffix("/s"),
-        "latency_low": figures["latency_low_ms"],
-        "latency_high": figures["latency_high_ms"],
-        **{name: figures[name] for name in _AS_PREDICTED},  # type: ignore[literal-required]
-    }
 
 
 def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
@@ -505,9 +482,7 @@ def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
     }
 
 
-def _impossible_told(
-    candidate: ScoredCandidate, predicted: PredictedFigures | None
-) -> dict[str, Any]:
+def _impossible_told(candidate: ScoredCandidate) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "score": 0.0,
         "basis": "incompatible",
@@ -516,8 +491,8 @@ def _impossible_told(
     }
     if candidate.ruled_out:
         fields["ruled_out"] = [failure.to_dict() for failure in candidate.ruled_out]
-    if predicted is not None:
-        fields["predictions"] = _predicted_told(predicted)
+    if candidate.figure is not None:
+        fields["predictions"] = candidate.figure.to_dict()
     return fields
 
 
@@ -527,6 +502,8 @@ LAST_RESORT = "cpu"
 
 #: model family, model name, batch size, mode → an answer.
 Select = Callable[[str, str, int, str], Answer]
+#: family and size → the models that stand for it: stored ones, else some of the catalogue.
+Representatives = Callable[[str, str], Sequence[str]]
 
 
 def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
@@ -536,43 +513,63 @@ def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
 
 
 def selection_map(
-    select: Select, categories: Mapping[str, float], timestamp: str
+    select: Select,
+    categories: Mapping[str, float],
+    timestamp: str,
+    representatives: Representatives = lambda *_: (),
 ) -> dict[str, object]:
-    """Return the map of all families: sizes at batch 1, batches for a medium model."""
-    return {
-        "timestamp": timestamp,
-        "model_families": {
-            family.value: _family(family.value, select, categories) for family in FAMILIES
-        },
-    }
+    """Return the map of all families: sizes at batch 1, batches for a medium model.
 
+    A cell rests on models of its own size: tiny ones do not decide for large ones.
+    """
 
-def _family(family: str, select: Select, categories: Mapping[str, float]) -> dict[str, object]:
+    def cell(family: str, size: str, batch: int, mode: str) -> dict[str, object]:
+        names = representatives(family, size) or (stand_in(family, size, categories),)
+        return _kept([select(family, name, batch, mode) for name in names], names)
+
     modes = [mode.value for mode in Mode]
-    sizes = {
-        size: {
-            mode: _kept(select(family, stand_in(family, size, categories), 1, mode))
+    families: dict[str, object] = {}
+    for family in FAMILIES:
+        name = family.value
+        sizes = {size: {mode: cell(name, size, 1, mode) for mode in modes} for size in SIZES}
+        batches = {
+            mode: {"batch_sizes": {str(b): cell(name, "medium", b, mode) for b in BATCHES}}
             for mode in modes
         }
-        for size in SIZES
-    }
-    usual = stand_in(family, "medium", categories)
-    batches = {
-        mode: {
-            "batch_sizes": {
-                str(batch): _kept(select(family, usual, batch, mode)) for batch in BATCHES
-            }
-        }
-        for mode in modes
-    }
-    return {"model_sizes": sizes, **batches}
+        families[name] = {"model_sizes": sizes, **batches}
+    return {"timestamp": timestamp, "model_families": families}
 
 
-def _kept(answer: Answer) -> dict[str, object]:
+#: The bases of a cell, the best known first.
+_BASES = ("measured", "predicted", "rule")
+
+
+def _kept(answers: Sequence[Answer], names: Sequence[str]) -> dict[str, object]:
+    """Return the cell of several models: the hardware with the highest mean probability."""
+    shares: dict[str, float] = {}
+    bases: dict[str, str] = {}
+    for answer in answers:
+        scores = answer.get("all_scores") or {}
+        order = [answer.get("primary_recommendation"), *(answer.get("fallback_options") or ())]
+        for place, name in enumerate(name for name in order if name):
+            entry = scores.get(name) or {}
+            # What has no probability keeps its place behind what has one.
+            share = entry.get("probability")
+            shares[name] = shares.get(name, 0.0) + (1e-6 / (1 + place) if share is None else share)
+            basis = str(entry.get("basis") or "rule")
+            bases[name] = min(bases.get(name, basis), basis, key=_rung)
+    ranked = sorted(shares, key=lambda name: -shares[name])
+    first = ranked[0] if ranked else None
     return {
-        "primary": answer.get("primary_recommendation"),
-        "fallbacks": shortened(answer.get("fallback_options") or ()),
+        "primary": first,
+        "fallbacks": shortened(ranked[1:]),
+        "basis": None if first is None else bases[first],
+        "models": [name for name in names if not name.startswith("any-")],
     }
+
+
+def _rung(basis: str) -> int:
+    return _BASES.index(basis) if basis in _BASES else len(_BASES)
 
 
 def shortened(fallbacks: Sequence[str]) -> list[str]:

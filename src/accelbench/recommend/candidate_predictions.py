@@ -1,9 +1,4 @@
-"""Predictions of candidates without results, by the predictors of a database.
-
-A prediction from results of other models there, or of the model elsewhere, ranks candidates
-(`ranks`). One from other devices or from peaks may be off by a factor of three: it ranks candidates
-only if all rivals have one and nothing better is known.
-"""
+"""Predictions of candidates, by the predictors of `accelbench predict`, with their joint error."""
 
 from __future__ import annotations
 
@@ -12,34 +7,33 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.precision import PRECISIONS, bytes_per_weight
-from accelbench.core.result_statistics import Statistic
+from accelbench.core.precision import PRECISIONS, bytes_per_weight, is_quantised
 from accelbench.core.vocabulary import MIB, Mode, Provenance
-from accelbench.predict.cases import POOR, shapes_from
+from accelbench.predict.cases import shapes_from
 from accelbench.predict.questions import PredictionQuestion, cases_of, is_too_large, memory_words
 from accelbench.recommend.config import BROWSERS
-from accelbench.recommend.estimated_figures import PREDICTED, Figure
 from accelbench.recommend.evidence.candidates import Candidate
-from accelbench.recommend.evidence.cells import EvidenceCell, EvidenceRow, FigureOrigin
 from accelbench.recommend.evidence.model_evidence import own_shapes
+from accelbench.recommend.figures import Figure, predicted_figure
 from accelbench.recommend.platform_rules import is_generation
 from accelbench.recommend.query import GENERATING, Query
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import PredictedFigures
+    from accelbench.core.model import ModelSpec
+    from accelbench.predict.cases import MeasuredCase, PredictedCase
+    from accelbench.predict.graph_file_models import FileModel
+    from accelbench.predict.signatures import Floats
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
     from accelbench.store.database import Database
 
 
-_EXACT = "fp32"
-#: A prediction ranks a candidate if so many other models were measured there.
-_FEWEST_MODELS = 5
-#: The basis of a case that the store itself has.
-_MEASUREMENTS = ("this case, measured", "this case, measured by others")
-#: What identifies a way of running a model.
-_WAY = ("hardware", "device", "runtime", "precision", "mode", "compiled", "threads")
+#: The smallest precision that is not quantised, for weights whose precision is free.
+_SMALLEST = "bf16"
+#: The held-out errors of more cases take longer than an answer may.
+_MOST_ERRORS = 2_000
 #: Engines; None is one that a source does not record.
 Engines = frozenset[str | None]
 #: Devices of the named machine by platform; None if no machine is named.
@@ -48,13 +42,16 @@ MachineDevices = Callable[[], Mapping[str, Sequence[str]] | None]
 
 @dataclass(frozen=True)
 class PredictedCandidates:
-    """Predictions by the candidates' names."""
+    """Predictions by the candidates' names.
 
-    of: Mapping[str, PredictedFigures] = field(default_factory=dict)
-    ranking: frozenset[str] = frozenset()  # those that rank candidates
-    #: those of a known device, which rank candidates if all rivals have one
-    comparable: frozenset[str] = frozenset()
-    #: why candidates are predicted not to fit
+    Attributes:
+        of: the predicted configurations of each candidate.
+        correlation: of the logarithms of their errors, by the numbers of the figures.
+        too_large: why candidates do not fit by their weights alone.
+    """
+
+    of: Mapping[str, Sequence[Figure]] = field(default_factory=dict)
+    correlation: Floats | None = None
     too_large: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -78,6 +75,19 @@ class CandidatePredictions:
         self._machine_devices = machine_devices
         self._memory = memory
         self._known: tuple[object, Predictors, Traces] | None = None
+        self._files: dict[str, FileModel] = {}
+        self._measured: tuple[object, dict[str, list[MeasuredCase]]] | None = None
+
+    def model(self, name: str) -> ModelSpec | None:
+        """Return a model of the tables of operators next to the database, or of a file; or None."""
+        from accelbench.models.find import known_as
+        from accelbench.predict.graph_file_models import file_model, kept_operators, names_a_file
+
+        tables = None if self._database is None else kept_operators(self._database.path)
+        entry = self._files.get(name) or (tables.find(name) if tables else None)
+        if entry is None and name and known_as(name) is None and names_a_file(name):
+            entry = self._files[name] = file_model(name, (Shapes(1),))
+        return None if entry is None else entry.spec
 
     def of(
         self,
@@ -85,11 +95,12 @@ class CandidatePredictions:
         candidates: Iterable[Candidate],
         sizes: Mapping[str, int],
         failed: Mapping[str, Engines] = MappingProxyType({}),
+        batches: Sequence[int] = (),
     ) -> PredictedCandidates:
-        """Return the predictions of candidates, for models of the catalogue only."""
+        """Return the predictions of candidates, at the batch of the question or at several."""
         several = list(candidates)
         if query.spec is None or not several:
-            return PredictedCandidates()
+            return PredictedCandidates(too_large=self._by_weights(query, several))
         known, traces = self._predictors()
         wanted = dict(sizes or own_shapes(query.spec))
         if query.mode == Mode.TRAINING:
@@ -98,55 +109,124 @@ class CandidatePredictions:
             wanted["new_tokens"] = 0  # a forward pass
         question = PredictionQuestion(
             models=(query.spec,),
-            batches=(query.batch,),
+            batches=tuple(batches) or (query.batch,),
             sizes=(shapes_from(query.batch, wanted),),
             precisions=(query.precision,) if query.precision else (),
             mode=query.mode,
+            every_way=True,
         )
-        machine = self._machine_devices()
-        found = {
-            candidate.name: self._fastest(
-                question, candidate, machine, failed.get(candidate.name, frozenset())
+        cases = {
+            candidate.name: self._cases(
+                question, candidate, known, failed.get(candidate.name, frozenset())
             )
             for candidate in several
         }
+        figures, correlation = self._figures(cases, known, traces)
         # Without its operators a model has no terms like those of the training data.
         if query.spec.id in traces.coarse:
-            return PredictedCandidates(too_large=self._by_weights(query, several))
-        of = {name: figures for name, figures in found.items() if figures is not None}
-        ranking = {name for name, figures in of.items() if ranks(figures, known)}
-        too_large = {
-            name: words for name, figures in of.items()
-            if (words := self._too_large(figures, certain=name not in ranking))
-        }  # fmt: skip
-        unknown = [candidate for candidate in several if candidate.name not in of]
-        too_large |= self._by_weights(query, unknown)
-        comparable = frozenset(
-            candidate.name for candidate in several
-            if candidate.name in of and self._is_comparable(candidate, of[candidate.name])
-        )  # fmt: skip
-        return PredictedCandidates(
-            of, frozenset(ranking - too_large.keys()), comparable - too_large.keys(), too_large
-        )
+            figures = {}
+        without = [candidate for candidate in several if not figures.get(candidate.name)]
+        return PredictedCandidates(figures, correlation, self._by_weights(query, without))
 
-    def _is_comparable(self, candidate: Candidate, figures: PredictedFigures) -> bool:
-        """Return whether a prediction is of a device that is named or here, with known peaks."""
-        from accelbench.predict.answers import MIDDLE_PEAKS
+    def _cases(
+        self, question: PredictionQuestion, candidate: Candidate, known: Predictors, failed: Engines
+    ) -> list[PredictedCase]:
+        """Return the cases of the configurations of a candidate that may be predicted."""
+        device, platform = candidate.device.removeprefix("="), candidate.platform
+        machine = self._machine_devices()
+        names: Sequence[str] = (device,)
+        if machine is not None:
+            some = machine.get(platform, ())
+            names = [name for name in some if device.lower() in name.lower()]
+        cases: dict[PredictedCase, None] = {}
+        measured = self._measured_on(platform, known)
+        for name in names:
+            word = f"{platform}:{name}".removesuffix(":")
+            made = self._cases_on(word, question, measured, known)
+            of_others = all(entry.provenance == Provenance.IMPORTED for entry in measured)
+            here = None if device or machine is not None else self._device_here(platform)
+            if made and of_others and here is not None:
+                # What others measured are their devices: the one here is asked about too.
+                made += self._cases_on(platform, question, (), known)
+            cases |= dict.fromkeys(
+                case
+                for case in made
+                if case.configuration.device not in candidate.but
+                and case.configuration.runtime not in failed
+                # Quantised outputs count only if they are verified, or asked for.
+                and (question.precisions or not is_quantised(case.configuration.precision))
+                and (machine is None or case.configuration.device == name)
+            )
+        return list(cases)
 
-        is_known = bool(candidate.device) or self._device_here(candidate.platform) is not None
-        return is_known and figures["basis"] != MIDDLE_PEAKS
+    def _cases_on(
+        self,
+        word: str,
+        question: PredictionQuestion,
+        measured: Sequence[MeasuredCase],
+        known: Predictors,
+    ) -> list[PredictedCase]:
+        try:
+            return cases_of(
+                replace(question, hardware=(word,)), measured, self._device_here, known.calibrated
+            ).cases
+        except UsageError:  # nothing was measured there, and no document gives its peaks
+            return []
 
-    def _too_large(self, figures: PredictedFigures, *, certain: bool = False) -> str:
-        """Return why a case does not fit its device, by its least memory if `certain`; else ""."""
-        room = self._room(figures["hardware"], figures["device"])
-        needed = figures["memory_low_mb" if certain else "memory_mb"] * MIB
-        if room is None or not is_too_large(needed, room):
-            return ""
-        least = "at least " if certain else ""
-        return (
-            f"it does not fit {figures['device']} at batch {figures['batch_size']:,} in"
-            f" {figures['precision']}: predicted {least}{memory_words(needed, room)}"
-        )
+    def _measured_on(self, platform: str, known: Predictors) -> list[MeasuredCase]:
+        """Return the measured cases of a platform: each candidate needs no others."""
+        if self._measured is None or self._measured[0] is not known:
+            by_platform: dict[str, list[MeasuredCase]] = {}
+            for entry in known.stored.cases:
+                by_platform.setdefault(entry.case.configuration.hardware, []).append(entry)
+            self._measured = known, by_platform
+        return self._measured[1].get(platform, [])
+
+    def _figures(
+        self, cases: Mapping[str, Sequence[PredictedCase]], known: Predictors, traces: Traces
+    ) -> tuple[dict[str, list[Figure]], Floats | None]:
+        import numpy as np
+
+        from accelbench.predict.answers import answer
+        from accelbench.predict.case_predictor import CaseFeatures
+        from accelbench.predict.cases import LATENCY
+
+        every = list(dict.fromkeys(case for several in cases.values() for case in several))
+        if not every:
+            return {}, None
+        measured = known.stored.learnable
+        made = answer(
+            every, known.of, measured, traces, known.calibrated,
+            with_errors=len(measured) <= _MOST_ERRORS,
+        ).figures  # fmt: skip
+        traced, _ = traces.of_cases(every)
+        by_case = {
+            entry.case: predicted_figure(figure, number, entry.case.configuration.options)
+            for number, (entry, figure) in enumerate(zip(traced, made, strict=True))
+            # A measurement that counts is among the evidence, and one that does not is no estimate.
+            if figure["measured_provenance"] is None or not _is_measurement(figure["basis"])
+        }
+        features = CaseFeatures.of(traced, LATENCY, calibrated=known.calibrated)
+        covariance, _ = known.of[LATENCY].covariance(features)
+        deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
+        correlation = covariance / np.outer(deviation, deviation)
+        np.fill_diagonal(correlation, 1.0)
+        figures = {
+            name: [by_case[case] for case in several if case in by_case]
+            for name, several in cases.items()
+        }
+        return figures, np.clip(correlation, -1.0, 1.0)
+
+    def room(self, platform: str, device: str) -> float | None:
+        """Return the megabytes of a device; of a browser here those of the machine.
+
+        A page holds its weights in the machine's memory before any device has them.
+        """
+        known = self._memory(platform, device)
+        here = self._device_here("cpu")
+        if known is None and platform in BROWSERS and device == self._device_here(platform):
+            known = None if here is None else self._memory("cpu", here)
+        return None if known is None else known / MIB
 
     def _by_weights(self, query: Query, candidates: Iterable[Candidate]) -> dict[str, str]:
         """Return why the weights alone exceed devices, by the candidates' names."""
@@ -157,72 +237,15 @@ class CandidatePredictions:
 
     def _weights_too_large(self, query: Query, candidate: Candidate) -> str:
         device = candidate.device.removeprefix("=") or self._device_here(candidate.platform)
-        precision, weights = query.precision or _EXACT, query.size.parameters
-        room = self._room(candidate.platform, device or "")
+        precision, weights = query.precision or _SMALLEST, query.size.parameters
+        room = self.room(candidate.platform, device or "")
         if weights is None or room is None or precision not in PRECISIONS:
             return ""
         needed = float(weights * bytes_per_weight(precision))
-        if not is_too_large(needed, room):
+        if not is_too_large(needed, room * MIB):
             return ""
-        words = memory_words(needed, room)
+        words = memory_words(needed, room * MIB)
         return f"it does not fit {device} in {precision}: its weights alone take {words}"
-
-    def _room(self, platform: str, device: str) -> int | None:
-        """Return the memory of a device; of a browser here that of the machine.
-
-        A page holds its weights in the machine's memory before any device has them.
-        """
-        known = self._memory(platform, device)
-        here = self._device_here("cpu")
-        if known is None and platform in BROWSERS and device == self._device_here(platform):
-            return None if here is None else self._memory("cpu", here)
-        return known
-
-    def _fastest(
-        self,
-        question: PredictionQuestion,
-        candidate: Candidate,
-        machine: Mapping[str, Sequence[str]] | None,
-        failed: Engines,
-    ) -> PredictedFigures | None:
-        """Return the fastest prediction of a way; an exact one if no precision is named."""
-        device = candidate.device.removeprefix("=")
-        if machine is None:
-            figures = self._of(question, f"{candidate.platform}:{device}".removesuffix(":"))
-        else:
-            names = machine.get(candidate.platform, ())
-            figures = [
-                figure
-                for name in names
-                for figure in self._of(question, f"{candidate.platform}:{name}")
-                if figure["device"] == name and device.lower() in name.lower()
-            ]
-        # Measured results that do not count, such as int8 unasked, are no predictions.
-        figures = [
-            figure
-            for figure in figures
-            if figure["device"] not in candidate.but
-            and figure["runtime"] not in failed
-            and (figure["measured_provenance"] is None or figure["basis"] not in _MEASUREMENTS)
-        ]
-        exact = [entry for entry in figures if entry["precision"] == _EXACT]
-        some = figures if question.precisions else exact or figures
-        fitting = [entry for entry in some if not self._too_large(entry)]
-        return min(fitting or some, key=lambda entry: entry["latency_ms"], default=None)
-
-    def _of(self, question: PredictionQuestion, place: str) -> list[PredictedFigures]:
-        from accelbench.predict.answers import answer
-
-        known, traces = self._predictors()
-        measured = known.stored.cases
-        try:
-            cases = cases_of(
-                replace(question, hardware=(place,)), measured, self._device_here, known.calibrated
-            )
-        except UsageError:  # nothing was measured there, and no document gives its peaks
-            return []
-        learnable = known.stored.learnable
-        return answer(cases.cases, known.of, learnable, traces, known.calibrated).figures
 
     def _predictors(self) -> tuple[Predictors, Traces]:
         from accelbench.predict.stored_predictors import predictors_of
@@ -233,63 +256,13 @@ class CandidatePredictions:
             # Traced as by `predict`: else an answer would depend on earlier predictions.
             traces = Traces(hear=self._hear)
             self._known = (now, predictors_of(self._database, traces, hear=self._hear), traces)
-        return self._known[1:]
+        known, traces = self._known[1:]
+        traces.own |= self._files
+        return known, traces
 
 
-def ranks(figures: PredictedFigures, known: Predictors) -> bool:
-    """Return whether a prediction ranks a candidate: the model, or enough others, ran there.
-
-    For a model that ran there, it is better than extrapolation even if nothing else was measured:
-    batch 8 from batch 1 alone was off by 28 and 67 % in the median, by extrapolation by 414 and
-    84 % (inference and training on a CPU). Its interval held all, that of extrapolation 3 in 10.
-    """
+def _is_measurement(basis: str) -> bool:
+    from accelbench.predict.answers import OF_OTHERS
     from accelbench.predict.case_predictions import Basis
 
-    if figures["basis"] == Basis.OTHER_SIZES:
-        return True
-    if figures["basis"] not in (Basis.ELSEWHERE, Basis.FAMILY, Basis.OTHER_MODELS):
-        return False
-    place = tuple(figures[name] for name in _WAY)  # type: ignore[literal-required]
-    models = {
-        entry.case.model
-        for entry in known.stored.cases
-        if tuple(getattr(entry.case.configuration, name) for name in _WAY) == place
-    }
-    return len(models) >= _FEWEST_MODELS
-
-
-def predicted_figure(predicted: PredictedFigures) -> Figure:
-    """Return a prediction as a figure with its 90 % interval."""
-    row: EvidenceRow = {
-        "model": predicted["model"],
-        "hardware": predicted["hardware"],
-        "device_name": predicted["device"],
-        "runtime": predicted["runtime"],
-        "precision": predicted["precision"],
-        "mode": predicted["mode"],
-        "compiled": predicted["compiled"],
-        "threads": predicted["threads"],
-        "batch_size": predicted["batch_size"],
-        "throughput_unit": predicted["throughput_unit"],
-        "provenance": Provenance.PREDICTED,
-    }
-    cell = EvidenceCell(row, (), (predicted["throughput"],), statistic=Statistic.MEDIAN)
-    return Figure(
-        PREDICTED,
-        predicted["latency_ms"],
-        predicted["throughput"],
-        predicted["latency_low_ms"],
-        predicted["latency_high_ms"],
-        cell,
-        _basis(predicted),
-        batch=predicted["batch_size"],
-        predicted=predicted,
-        origin=FigureOrigin(tuple(predicted["rests_on"])),
-    )
-
-
-def _basis(predicted: PredictedFigures) -> str:
-    """Return the basis of a prediction, with its error if that is poor."""
-    error = predicted["held_out_error"]
-    poor = "" if error is None or error <= POOR else f", off by {error:,.0%} in the median held out"
-    return f"from {predicted['basis']}{poor}"
+    return basis in (Basis.MEASURED, OF_OTHERS)

@@ -1,33 +1,24 @@
-"""From a question and its evidence to a choice. Pure.
+"""From a question and its evidence to configurations in the order of their probability. Pure.
 
-The first candidate is a clear winner if no other would be first with the shortest time, relative to
-the first's, that the intervals of both allow. These are the interval of the ratio if both have
-several launches, else those of their samples or estimates, and at least 3 %.
-
-Scores of candidates, and their order. Pure.
-
-Each criterion is a share of the best candidate's: 1 is the best. A criterion that is not known of
-every candidate with a result is left out, and its weight goes to the others.
+Rules decide which candidates can run a model. Measured and predicted configurations are then
+ordered by the probability of being the best under the objective.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from accelbench.core.errors import UsageError
 from accelbench.core.rows import Json, Row
-from accelbench.judge.run_noise import Histories, between_rows
-from accelbench.measure.launch_verdicts import LEAST_EFFECT, all_differ
-from accelbench.measure.run_to_run_noise import unpaired_interval
-from accelbench.recommend.candidate_predictions import (
-    Engines,
-    PredictedCandidates,
-    predicted_figure,
-)
-from accelbench.recommend.config import FACTORS, Config, size_of
-from accelbench.recommend.estimated_figures import Figure, figure
+from accelbench.core.safe_text import in_quotes
+from accelbench.core.vocabulary import MIB, Provenance
+from accelbench.predict.questions import memory_words
+from accelbench.recommend.candidate_predictions import Engines, PredictedCandidates
+from accelbench.recommend.config import DEFAULTS, FACTORS, Config, size_of
 from accelbench.recommend.evidence.candidates import Candidate, set_aside
 from accelbench.recommend.evidence.cells import (
     EvidenceCell,
@@ -35,6 +26,7 @@ from accelbench.recommend.evidence.cells import (
     best,
     counted,
     engines_of,
+    settings_of,
     told_apart_by,
 )
 from accelbench.recommend.evidence.model_evidence import (
@@ -43,6 +35,7 @@ from accelbench.recommend.evidence.model_evidence import (
     own_of,
     ran_at_all,
 )
+from accelbench.recommend.figures import Bounds, Figure, measured_figures
 from accelbench.recommend.matrices import Matrices, MatrixEntry
 from accelbench.recommend.platform_rules import (
     RuleAnswer,
@@ -53,33 +46,61 @@ from accelbench.recommend.platform_rules import (
     why_no_engine,
 )
 from accelbench.recommend.query import TASKS, Query
+from accelbench.recommend.ranking import RankedOption, place_of, probabilities
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import PredictedFigures
+    from accelbench.predict.signatures import Floats
     from accelbench.recommend.evidence.reader import EvidenceStore
 
 
-#: The value of a level as a criterion.
+LATENCY, THROUGHPUT, COST, ENERGY = "latency", "throughput", "cost", "energy"
+OBJECTIVES = (LATENCY, THROUGHPUT, COST, ENERGY)
+#: The objective of a configuration file with weights of its own.
+WEIGHTS = "weights"
+#: The value of a rating as a criterion.
 COMPATIBILITY: Mapping[str, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
 #: Precisions in which training converges as in fp32, unless a curve shows otherwise.
 _CONVERGES = frozenset({"fp32", "bf16", "amp-bf16"})
 #: Each point of a rule doubles a score, up to 1.
 _MOST_POINTS = 5.0
+#: The first is a clear winner with this probability; others with less than the rest are no rivals.
+CLEAR = 0.95
+#: A measurement that changes the answer with less is not worth its time.
+_LEAST_CHANGE = 0.005
+#: A prediction with a smaller probability of fitting its device is left out.
+_LEAST_FIT = 0.05
+
+
+def objective_named(word: str | None, config: Config, *, has_prices: bool) -> str:
+    """Return an objective by its name; refuse others, and costs without prices."""
+    if word is None:
+        own = config["selection_criteria"] != DEFAULTS["selection_criteria"]
+        return WEIGHTS if own else LATENCY
+    name = word.strip().lower() if isinstance(word, str) else ""
+    if name not in OBJECTIVES:
+        raise UsageError(
+            f"{in_quotes(word)} is not an objective.", f"Objectives: {', '.join(OBJECTIVES)}."
+        )
+    if name == COST and not has_prices:
+        raise UsageError("The objective cost needs prices.", "Name a price file with --prices.")
+    return name
 
 
 @dataclass(frozen=True)
 class ScoredCandidate:
-    """A candidate with its evidence for a question."""
+    """A configuration of a candidate, or a candidate that only rules speak of."""
 
     candidate: Candidate
     figure: Figure | None
     entry: MatrixEntry
     ruled: RuleAnswer
     factors: Mapping[str, float]
-    cost: float | None = None  # of a million items, if a price is known
-    score: float = 0.0
-    criteria: Mapping[str, float] | None = None
-    cautious: bool = False  # scored by the slow end of its bounds
+    cost: Bounds | None = None  # of a million items, if a price is known
+    score: float = 0.0  # its value relative to the best one's; by rules alone their points
+    rank: int = 0
+    probability: float | None = None  # of being the best configuration
+    is_weak: bool = False  # it does not compete with values that rest on more
+    fits: float | None = None  # the probability that it fits its device
     present: bool | None = None  # on this machine, if that matters
     runs: bool = False  # it has other measurements, which do not answer
     apart: tuple[str, ...] = ()  # the settings in which other cells there differ
@@ -93,6 +114,15 @@ class ScoredCandidate:
     @property
     def name(self) -> str:
         return self.candidate.name
+
+    @property
+    def is_elsewhere(self) -> bool:
+        return self.present is False
+
+    @property
+    def tier(self) -> tuple[bool, bool]:
+        """What competes with what: first what is here, and in it values that are not weak."""
+        return self.is_elsewhere, self.is_weak
 
     @property
     def compatible(self) -> bool:
@@ -117,20 +147,6 @@ class ScoredCandidate:
         return next((engine for engine in self.engines if engine not in failed), None)
 
     @property
-    def standing(self) -> tuple[bool, bool, bool, bool]:
-        """The sort key before the score: what its place rests on."""
-        bare, failed = self.figure is None, bool(self.ruled_out)
-        return bare, bare and not self.runs, bare and self.present is False, bare and failed
-
-    def is_rated_as(self, other: ScoredCandidate) -> bool:
-        """Return whether both have the same score on the same ground."""
-        return (self.standing, _rounded(self.score)) == (other.standing, _rounded(other.score))
-
-    @property
-    def figure_is_predicted(self) -> bool:
-        return self.figure is not None and self.figure.predicted is not None
-
-    @property
     def rating(self) -> str:
         return self.entry.rating or self.ruled.rating
 
@@ -148,300 +164,18 @@ class ScoredCandidate:
         return "; ".join(self.ruled.why)
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Candidates in order, and the weights used."""
-
-    ranked: Sequence[ScoredCandidate]
-    weights: Mapping[str, float]  # they add up to 1
-    left_out: Mapping[str, str]  # a criterion → why
-    by_cost: bool = False
-
-
-Encode = Callable[[str], float]
-
-
-def scored(
-    contenders: Sequence[ScoredCandidate], weights: Mapping[str, float], order: Encode
-) -> Scored:
-    """Return the candidates that can be chosen, the best first.
-
-    Those with a result come first, by their scores. The others follow by the rules: platforms that
-    are known to run the model first, then those that are present. Equals follow `order`, then their
-    names.
-    """
-    able = [candidate for candidate in contenders if candidate.compatible]
-    figured = [candidate for candidate in able if candidate.figure is not None]
-    # An estimate comes before a measured result only if its slow end does.
-    cautious = any(candidate.figure.measured for candidate in figured if candidate.figure)
-    figured = [
-        replace(
-            candidate,
-            cautious=cautious and candidate.figure is not None and not candidate.figure.measured,
-        )
-        for candidate in figured
-    ]
-    used, left_out = _usable(figured, weights)
-    # Costs of a million tokens and of a million images do not compare.
-    kinds = {counted(candidate.figure.unit) for candidate in figured if candidate.figure}
-    by_cost = len(kinds) == 1 and all(candidate.cost for candidate in figured)
-    rated = [_rated(candidate, figured, used, by_cost) for candidate in figured]
-    ruled = [
-        replace(candidate, score=_by_rules(candidate.ruled.points) * _factor(candidate, FACTORS))
-        for candidate in able
-        if candidate.figure is None
-    ]
-
-    def place(candidate: ScoredCandidate) -> tuple[bool, bool, bool, bool, float, float, str]:
-        score, equals = -_rounded(candidate.score), order(candidate.candidate.platform)
-        return *candidate.standing, score, equals, candidate.name
-
-    return Scored(tuple(sorted((*rated, *ruled), key=place)), used, left_out, by_cost)
-
-
-def _rounded(score: float) -> float:
-    """Round to twelve digits: 0.4, not 0.4000000000000001; equals are equal in any order."""
-    return float(f"{score:.12g}")
-
-
-def _usable(
-    figured: Sequence[ScoredCandidate], weights: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the weights of criteria that are known of all, and why others are left out."""
-    left_out = {}
-    for name, weight in weights.items():
-        unknown = [candidate.name for candidate in figured if _amount(candidate, name) is None]
-        if unknown and weight:
-            left_out[name] = f"not known of {', '.join(sorted(unknown))}"
-    units = {
-        counted(candidate.figure.unit): candidate.figure.unit
-        for candidate in figured
-        if candidate.figure
-    }
-    if len(units) > 1 and "throughput" in weights:
-        left_out["throughput"] = f"of {' here and of '.join(sorted(units.values()))} there"
-    kept = {name: weight for name, weight in weights.items() if name not in left_out and weight}
-    if not sum(kept.values()):
-        kept = {"compatibility": 1.0}
-    total = sum(kept.values())
-    return {name: _rounded(weight / total) for name, weight in kept.items()}, left_out
-
-
-def _rated(
-    candidate: ScoredCandidate,
-    figured: Sequence[ScoredCandidate],
-    weights: Mapping[str, float],
-    by_cost: bool,
-) -> ScoredCandidate:
-    criteria = {}
-    for name in weights:
-        mine = _amount(candidate, name)
-        assert mine is not None
-        if name in ("compatibility", "convergence"):
-            criteria[name] = mine
-        else:
-            best = max(_amount(other, name) or 0.0 for other in figured)
-            criteria[name] = _rounded(mine / best)
-    total = math.fsum(weights[name] * value for name, value in criteria.items())
-    if not by_cost:
-        score = _rounded(total * _factor(candidate, FACTORS))
-        return replace(candidate, score=score, criteria=criteria)
-    costs = [_scoring_cost(other) for other in figured]
-    criteria["cost"] = _rounded(min(costs) / _scoring_cost(candidate))
-    rest = _factor(candidate, [name for name in FACTORS if name != "cost_factor"])
-    return replace(candidate, score=_rounded(total * criteria["cost"] * rest), criteria=criteria)
-
-
-def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:
-    """Return the value of a criterion, the more the better; None if it is unknown."""
-    figure = candidate.figure
-    assert figure is not None
-    slower = _slower(candidate)
-    if criterion == "latency":
-        return 1.0 / (figure.latency * slower)
-    if criterion == "throughput":
-        return None if figure.rate is None else figure.rate / slower
-    if criterion == "memory":
-        memory = _memory(candidate)
-        return 1.0 / memory if memory else None
-    if criterion == "convergence":
-        return _convergence(figure)
-    return COMPATIBILITY[candidate.rating]
-
-
-def _slower(candidate: ScoredCandidate) -> float:
-    """Return how many times longer a step may take, if that counts."""
-    assert candidate.figure is not None
-    return candidate.figure.high / candidate.figure.latency if candidate.cautious else 1.0
-
-
-def _memory(candidate: ScoredCandidate) -> float | None:
-    """Return megabytes, measured or predicted, at most if that counts."""
-    figure = candidate.figure
-    assert figure is not None
-    if figure.predicted is not None:
-        return figure.predicted["memory_high_mb" if candidate.cautious else "memory_mb"]
-    return figure.cell.row.get("memory_peak_mb") if figure.measured else None
-
-
-def _scoring_cost(candidate: ScoredCandidate) -> float:
-    assert candidate.cost is not None
-    return candidate.cost * _slower(candidate)
-
-
-def _convergence(figure: Figure) -> float | None:
-    known = figure.cell.row.get("convergence") if figure.measured else None
-    if known is not None:
-        return float(min(max(known, 0.0), 1.0))
-    return 1.0 if figure.cell.precision in _CONVERGES else None
-
-
-def _factor(candidate: ScoredCandidate, names: Sequence[str]) -> float:
-    return math.prod(max(candidate.factors.get(name, 1.0), 0.0) for name in names)
-
-
-def _by_rules(points: float) -> float:
-    return float(2.0 ** (min(points, _MOST_POINTS) - _MOST_POINTS))
-
-
-def no_clear_winner_between(
-    ranked: Sequence[ScoredCandidate], weights: dict[str, float], order: Encode, known: Histories
-) -> list[str]:
-    """Return the names of those that may be first, the first included; none if it is clear.
-
-    Without any result, those that the rules rate as high as the first may be first too.
-    """
-    figured = [candidate for candidate in ranked if candidate.figure is not None]
-    if not figured:
-        tied = [entry.name for entry in ranked if entry.is_rated_as(ranked[0])]
-        return tied if len(tied) > 1 else []
-    first, *rest = figured
-    assert first.figure is not None
-    # From one item, a phone's 256 would be known within a factor of five: it rivals no measurement.
-    rivals = [
-        rival
-        for rival in rest
-        if rival.figure and not (first.figure.measured and rival.figure.is_far)
-    ]
-    close = [
-        rival.name
-        for rival in rivals
-        if not _is_same(rival, first)
-        and scored([*_without(figured, rival), _at_its_best(rival, first, known)], weights, order)
-        .ranked[0].name == rival.name
-    ]  # fmt: skip
-    return [first.name, *close] if close else []
-
-
-def _is_same(rival: ScoredCandidate, first: ScoredCandidate) -> bool:
-    """Return whether a device and its own platform share one cell."""
-    assert rival.figure is not None
-    assert first.figure is not None
-    return rival.figure.measured and rival.figure.cell is first.figure.cell
-
-
-def _without(many: Sequence[ScoredCandidate], rival: ScoredCandidate) -> list[ScoredCandidate]:
-    return [other for other in many if other is not rival]
-
-
-def _at_its_best(
-    rival: ScoredCandidate, first: ScoredCandidate, known: Histories
-) -> ScoredCandidate:
-    """Return a candidate with the shortest time, relative to the first's, that is possible."""
-    assert rival.figure is not None
-    assert first.figure is not None
-    by = _least_ratio(rival.figure, first.figure, known)
-    shorter = rival.figure.latency / first.figure.latency / by
-    figure = replace(
-        rival.figure,
-        latency=rival.figure.latency / shorter,
-        throughput=rival.figure.throughput * shorter,
-        high=rival.figure.latency / shorter,
-    )
-    # Half the time for each item is half the price.
-    cost = None if rival.cost is None else rival.cost / shorter
-    return replace(rival, figure=figure, cost=cost)
-
-
-def _least_ratio(mine: Figure, first: Figure, known: Histories) -> float:
-    """Return the smallest ratio to the first's time that is possible."""
-    ratio = mine.latency / first.latency
-    return min(_by_what_is_known(mine, first, ratio, known), ratio / (1 + LEAST_EFFECT))
-
-
-def _by_what_is_known(mine: Figure, first: Figure, ratio: float, known: Histories) -> float:
-    if mine.measured and first.measured:
-        runs = between_rows(first.cell.row, mine.cell.row, known)
-        sides = first.cell.latencies, mine.cell.latencies
-        interval = unpaired_interval(*sides, runs=runs) if all_differ(*sides) else None
-        return interval.low if interval else ratio / _together(_down(mine), _up(first))
-    down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
-    if mine.predicted or first.predicted:  # they differ only if their intervals do not overlap
-        return ratio / math.exp(down + up)
-    return ratio / _together(down, up)
-
-
-def _together(down: float, up: float) -> float:
-    """Return the joint bound of two, which are not reached at once."""
-    return math.exp(math.hypot(down, up))
-
-
-def _down(mine: Figure) -> float:
-    """Return how far below its value a result may be, as a logarithm; 0 if that is unknown."""
-    known = mine.cell.interval
-    return math.log(mine.cell.latency / known[0]) if known else 0.0
-
-
-def _up(first: Figure) -> float:
-    known = first.cell.interval
-    return math.log(known[1] / first.cell.latency) if known else 0.0
-
-
-def figures_of(
-    batch: int,
-    candidates: Sequence[Candidate],
-    own: ModelEvidence,
-    predicted: PredictedCandidates,
-    importance: str,
-) -> list[Figure | None]:
-    """Return the figure of each candidate, or None if nothing was measured or predicted there."""
-    figures = []
-    for candidate in candidates:
-        evidence, name = own.of(candidate), candidate.name
-        prediction = predicted_figure(predicted.of[name]) if name in predicted.ranking else None
-        figures.append(figure(batch, evidence.cells, evidence.failures, prediction, importance))
-    return figures
-
-
-def figures_predicted(
-    candidates: Sequence[Candidate],
-    able: Sequence[Candidate],
-    predicted: PredictedCandidates,
-    present: Callable[[Sequence[str]], Container[str]] | None,
-) -> list[Figure | None]:
-    """Return the predictions as figures if every rival has a comparable one, else no figure.
-
-    Platforms that this machine lacks are no rivals if nobody named hardware.
-    """
-    rivals = [candidate for candidate in able if candidate.name not in predicted.too_large]
-    if present is not None:
-        here = present([candidate.platform for candidate in rivals])
-        rivals = [candidate for candidate in rivals if candidate.platform in here]
-    names = {candidate.name for candidate in rivals}
-    if len(names) < 2 or not names <= predicted.comparable:
-        return [None for _ in candidates]
-    return [
-        predicted_figure(predicted.of[candidate.name]) if candidate.name in names else None
-        for candidate in candidates
-    ]
-
-
 #: Dollars per million items of a result, or None if no price is known.
 Prices = Callable[[Row], float | None]
-#: Question, candidates, sizes, failed engines by candidate → predictions.
+Encode = Callable[[str], float]
+#: Question, candidates, sizes, failed engines by candidate, batches → predictions.
 Predict = Callable[
-    [Query, Sequence[Candidate], Mapping[str, int], Mapping[str, Engines]], PredictedCandidates
+    [Query, Sequence[Candidate], Mapping[str, int], Mapping[str, Engines], Sequence[int]],
+    PredictedCandidates,
 ]
+
+
+def _no_predictions(*_: object) -> PredictedCandidates:
+    return PredictedCandidates()
 
 
 @dataclass(frozen=True)
@@ -452,21 +186,32 @@ class AnswerBasis:
     matrices: Matrices  # the compatibility
     order: Encode  # of equals
     prices: Prices | None = None  # dollars per million items of a result
-    #: returns which of some platforms this machine has, if that counts
-    present: Callable[[Sequence[str]], Container[str]] | None = None
+    #: returns whether this machine has a platform or a device of it, if that counts
+    present: Callable[[str, str | None], bool] | None = None
     unasked: Container[str] = ()  # platforms that only count if they are named
-    predict: Predict = lambda *_: PredictedCandidates()
+    predict: Predict = _no_predictions
+    objective: str = LATENCY
+    #: the megabytes of a device
+    room: Callable[[str, str], float | None] = lambda *_: None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An answer as data, without texts."""
+    """An answer as data, without texts.
+
+    Attributes:
+        configurations: every configuration that can be chosen, the best first, then the
+            candidates that only rules speak of.
+        contenders: one entry for each candidate, whether or not it can be chosen.
+    """
 
     asked: Query
-    scored: Scored
+    configurations: Sequence[ScoredCandidate]
     contenders: Sequence[ScoredCandidate]
-    unclear: Sequence[str]
     matrix_source: str
+    objective: str = LATENCY
+    weights: Mapping[str, float] = field(default_factory=dict)
+    weights_left_out: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, int] = field(default_factory=dict)
     circumstances: Mapping[str, object] = field(default_factory=dict)  # of the results
     otherwise: Sequence[OtherMeasurement] = ()  # results that do not answer
@@ -475,159 +220,306 @@ class Choice:
     aside: Sequence[Json] = ()  # results with unusable times
     #: If results are of several machines: each with the candidates whose result is of it.
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: Predictions of candidates without a result, and of those that are predicted not to fit; they
-    #: rank nothing.
-    predicted: Mapping[str, PredictedFigures] = field(default_factory=dict)
 
     @property
     def ranked(self) -> Sequence[ScoredCandidate]:
-        return self.scored.ranked
+        """The candidates in order, each with its best configuration."""
+        return _first_of_each(self.configurations)
+
+    @property
+    def figured(self) -> list[ScoredCandidate]:
+        return [entry for entry in self.configurations if entry.figure is not None]
 
     @property
     def sizes(self) -> Mapping[str, int]:
         """The sizes of its results, or else of its predictions."""
-        of_predictions = (figures["sizes"] for figures in self.predicted.values())
-        return self.shapes or next(of_predictions, {})
+        predicted = (e.figure.predicted for e in self.figured if e.figure and e.figure.predicted)
+        return self.shapes or next((figures["sizes"] for figures in predicted), {})
+
+    @property
+    def group(self) -> list[ScoredCandidate]:
+        """The configurations that compete with the first: those here, or those elsewhere."""
+        known = self.figured
+        return [entry for entry in known if entry.tier == known[0].tier]
+
+    def probability(self, name: str) -> float | None:
+        """Return the probability that the best configuration is one of a candidate."""
+        shares = [e.probability for e in self.group if e.name == name and e.probability is not None]
+        return math.fsum(shares) if shares else None
 
     @property
     def clear(self) -> bool:
         """Whether the first is a clear winner; rules or a single result show none."""
         alone = len(self.ranked) > 1 and len(self.compared) < 2
-        wanted = bool(self.ranked) and self.ranked[0].score > 0.0
-        return wanted and bool(self.compared) and not alone and not self.unclear
+        return bool(self.compared) and not alone and not self.unclear
 
     @property
-    def compared(self) -> Sequence[str]:
-        return [candidate.name for candidate in self.ranked if candidate.figure is not None]
+    def unclear(self) -> list[str]:
+        """The candidates that may be the best, the first included; none if that is clear."""
+        if not self.configurations:
+            return []
+        first = self.configurations[0]
+        if first.figure is None:
+            tied = [entry.name for entry in self.ranked if entry.rank == first.rank]
+            return tied if len(tied) > 1 else []
+        if (self.probability(first.name) or 0.0) >= CLEAR:
+            return []
+        rivals = dict.fromkeys(entry.name for entry in self.group if entry.name != first.name)
+        close = [name for name in rivals if (self.probability(name) or 0.0) > 1.0 - CLEAR]
+        return [first.name, *close] if close else []
+
+    @property
+    def compared(self) -> list[str]:
+        return list(dict.fromkeys(entry.name for entry in self.figured))
+
+
+def _first_of_each(entries: Iterable[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Return the first entry of each candidate."""
+    found: dict[str, ScoredCandidate] = {}
+    for entry in entries:
+        found.setdefault(entry.name, entry)
+    return list(found.values())
 
 
 def choose(
     query: Query, candidates: Sequence[Candidate], evidence: EvidenceStore, ground: AnswerBasis
 ) -> Choice:
-    """Return the candidates in order for a question."""
+    """Return the configurations of candidates in order for a question."""
     names = query.names
     own = own_of(
         query, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
     )
-    importance = ground.config["model_families"].get(query.family, {})
-    generates = is_generation(query, own.sizes)
-    unable = {
-        candidate.name: why_no_engine(candidate.platform, query, generates=generates)
-        for candidate in candidates
-    }
-    able = [
-        candidate
-        for candidate in candidates
-        if not unable[candidate.name] and _is_predicted(query, candidate, own, ground)
-    ]
-    failed = {
-        candidate.name: engines_of(own.of(candidate).ruled_out(query.batch)) for candidate in able
-    }
-    predicted = ground.predict(query, able, own.sizes, failed)
-    figures = figures_of(
-        query.batch, candidates, own, predicted, importance.get("batch_size_importance", "medium")
-    )
-    if not any(figures):
-        figures = figures_predicted(candidates, able, predicted, ground.present)
-    contenders = [
-        replace(
-            _contender(query, candidate, prediction, own.of(candidate), ground),
-            too_large=""
-            if ran_at_all(own.otherwise(candidate))
-            else predicted.too_large.get(candidate.name, ""),
-            unable=unable[candidate.name],
-        )
-        for candidate, prediction in zip(candidates, figures, strict=True)
-    ]
-    contenders = _placed_here(contenders, ground)
-    weights = weights_of(query, ground.config)
-    order = scored(contenders, weights, ground.order)
-    measured = [
-        candidate.figure.cell
-        for candidate in order.ranked
-        if candidate.figure and candidate.figure.measured
-    ]
-    histories = evidence.histories(measured)
-    unclear = no_clear_winner_between(order.ranked, weights, ground.order, histories)
+    plain = [_contender(query, candidate, own.of(candidate), ground) for candidate in candidates]
+    able = [entry.candidate for entry in plain if entry.compatible]
+    failed = {name.name: engines_of(own.of(name).ruled_out(query.batch)) for name in able}
+    predicted = ground.predict(query, able, own.sizes, failed, ())
+    contenders, configurations = [], []
+    for entry in plain:
+        evidence_here, known = own.of(entry.candidate), predicted.of.get(entry.name, ())
+        figures = figures_of(query.batch, evidence_here, known)
+        fitting = [figure for figure in figures if _fit(figure, ground) >= _LEAST_FIT]
+        reason = predicted.too_large.get(entry.name, "")
+        if figures and not fitting:
+            reason = _too_large(figures, ground)
+        if fitting or ran_at_all(own.otherwise(entry.candidate)):
+            reason = ""
+        entry = replace(entry, too_large=reason)
+        among = [*evidence_here.cells, *(figure.cell for figure in figures)]
+        entries = [_with_figure(entry, f, evidence_here, among, ground) for f in fitting]
+        contenders.append(next(iter(entries), replace(entry, figure=next(iter(figures), None))))
+        if entries:
+            configurations += entries
+        elif entry.compatible:
+            configurations.append(_placed(entry, ground))
+    weights, left_out = _weights(query, configurations, ground)
+    ranked = ranked_configurations(configurations, predicted.correlation, ground, weights)
     return Choice(
-        query,
-        order,
-        contenders,
-        unclear,
-        ground.matrices.source,
-        own.sizes,
-        own.circumstances,
+        query, ranked, contenders, ground.matrices.source, ground.objective, weights, left_out,
+        own.sizes, own.circumstances,
         [measurement for candidate in candidates for measurement in own.otherwise(candidate)],
         _inexact(query, candidates, own),
         sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
         set_aside(candidates, own.unusable),
-        _machines(
-            order.ranked, [cell for candidate in candidates for cell in own.of(candidate).cells]
-        ),
-        {
-            candidate.name: predicted.of[candidate.name]
-            for candidate in (*order.ranked, *(c for c in contenders if c.too_large))
-            if candidate.name in predicted.of and (candidate.figure is None or candidate.too_large)
-        },
+        _machines(ranked, [cell for candidate in candidates for cell in own.of(candidate).cells]),
+    )  # fmt: skip
+
+
+def figures_of(
+    batch: int | None, own: ModelEvidence, predicted: Sequence[Figure] = ()
+) -> list[Figure]:
+    """Return the measured configurations of a candidate, and the predictions of all others."""
+    measured = measured_figures(batch, own.cells, own.failures)
+    known = {(*_engine(figure), figure.batch) for figure in measured}
+    if any(engine[1] is None for engine in known):  # a source that records no engine
+        known |= {(*_engine(figure), figure.batch) for figure in predicted}
+    return measured + [f for f in predicted if (*_engine(f), f.batch) not in known]
+
+
+def _engine(figure: Figure) -> tuple[object, ...]:
+    row = figure.cell.row
+    names = ("device_name", "runtime", "precision", "compiled")
+    options = json.dumps(settings_of(row), sort_keys=True, default=str)
+    return (*(row.get(name) for name in names), options)
+
+
+def _fit(figure: Figure, ground: AnswerBasis) -> float:
+    room = ground.room(*_device(figure))
+    if figure.measured or room is None:
+        return 1.0
+    return probabilities([RankedOption(figure, 0.0, room)], samples=1024).fits[0]
+
+
+def _device(figure: Figure) -> tuple[str, str]:
+    return figure.cell.hardware, figure.cell.device
+
+
+def _too_large(figures: Sequence[Figure], ground: AnswerBasis) -> str:
+    """Return why no configuration fits, by the one that needs least."""
+    least = min((f for f in figures if f.memory), key=lambda f: f.memory.middle if f.memory else 0)
+    assert least.memory is not None
+    platform, device = _device(least)
+    words = memory_words(least.memory.middle * MIB, (ground.room(platform, device) or 0.0) * MIB)
+    return (
+        f"it does not fit {device} at batch {least.batch:,} in {least.cell.precision}:"
+        f" predicted {words}"
     )
 
 
-def _is_predicted(
-    query: Query, candidate: Candidate, own: ModelEvidence, ground: AnswerBasis
-) -> bool:
-    """Return whether a candidate can be chosen and has only results of smaller batches."""
-    evidence = own.of(candidate)
-    beyond = all(cell.batch < query.batch for cell in evidence.cells)
-    return beyond and _contender(query, candidate, None, evidence, ground).compatible
+def _with_figure(
+    entry: ScoredCandidate,
+    figure: Figure,
+    own: ModelEvidence,
+    among: Sequence[EvidenceCell],
+    ground: AnswerBasis,
+) -> ScoredCandidate:
+    entry = replace(
+        entry,
+        figure=figure,
+        cost=cost_of(figure, ground.prices),
+        apart=told_apart_by(figure.cell, among),
+        failed_since=own.failed_since(figure.cell) if figure.measured else "",
+    )
+    return _placed(entry, ground)
 
 
-def _machines(
-    ranked: Sequence[ScoredCandidate], cells: Sequence[EvidenceCell]
-) -> dict[str, list[str]]:
-    """Return the machines of the cells with the candidates whose result is of them.
-
-    It is empty for a single machine. Devices of two machines do not compare by themselves.
-    """
-    machines: dict[str, list[str]] = {cell.machine: [] for cell in cells if cell.machine}
-    for candidate in ranked:
-        if candidate.figure is not None and candidate.figure.cell.machine:
-            machines.setdefault(candidate.figure.cell.machine, []).append(candidate.name)
-    return dict(sorted(machines.items())) if len(machines) > 1 else {}
+def _placed(entry: ScoredCandidate, ground: AnswerBasis) -> ScoredCandidate:
+    """Return a candidate with whether this machine has it; own measurements need no such place."""
+    figure = entry.figure
+    own = figure is not None and figure.provenance == Provenance.MEASURED
+    if ground.present is None or own:
+        return entry
+    device = entry.candidate.device or None if figure is None else figure.cell.device or None
+    return replace(entry, present=ground.present(entry.candidate.platform, device))
 
 
-def _inexact(
-    query: Query, candidates: Sequence[Candidate], own: ModelEvidence
-) -> dict[str, EvidenceCell]:
-    """Return the best cell that its precision keeps out, if it would be the candidate's best."""
-    by_name = {}
-    for candidate in candidates:
-        evidence = own.of(candidate)
-        at_batch = [cell for cell in evidence.inexact if cell.batch == query.batch]
-        counted = [cell for cell in evidence.cells if cell.batch == query.batch]
-        if evidence.inexact and best([*(at_batch or evidence.inexact), *counted]).exact is False:
-            by_name[candidate.name] = best(at_batch or evidence.inexact)
-    return by_name
+def cost_of(figure: Figure, prices: Prices | None) -> Bounds | None:
+    """Return the cost of a million items with the band of the latency; None without a price."""
+    if prices is None or figure.rate is None:
+        return None
+    # A price is of the device, whether its time was measured or predicted.
+    row = {**figure.cell.row, "throughput": figure.rate}
+    row |= {} if figure.measured else {"provenance": Provenance.MEASURED}
+    middle = prices(row)
+    if not middle:
+        return None
+    latency = figure.latency
+    return Bounds(middle, middle * figure.low / latency, middle * figure.high / latency)
 
 
-def _placed_here(
-    contenders: Sequence[ScoredCandidate], ground: AnswerBasis
+def ranked_configurations(
+    entries: Sequence[ScoredCandidate],
+    correlation: Floats | None,
+    ground: AnswerBasis,
+    weights: Mapping[str, float],
 ) -> list[ScoredCandidate]:
-    """Return the candidates, those without results with whether this machine has them."""
-    missing = [
-        candidate
-        for candidate in contenders
-        if not (candidate.figure and candidate.figure.measured)
-    ]
-    platforms = [candidate.candidate.platform for candidate in missing if candidate.compatible]
-    if ground.present is None or not platforms:
-        return list(contenders)
-    local_platforms = ground.present(platforms)
+    """Return configurations in order: those here, those elsewhere, and those by rule alone.
+
+    Configurations with a value of the objective precede those without one. Equals have one rank.
+    """
+    figured = _tiered([entry for entry in entries if entry.figure is not None])
+    units = {counted(entry.figure.unit) for entry in figured if entry.figure}
+    merits = {
+        id(entry): log_merit(entry, ground.objective, weights, mixed=len(units) > 1)
+        for entry in figured
+    }
+    known = [merit for merit in merits.values() if merit is not None]
+    least = min(known, default=0.0)
+    ranked: list[tuple[tuple[object, ...], ScoredCandidate]] = []
+    for tier in sorted({entry.tier for entry in figured}):
+        several = [entry for entry in figured if entry.tier == tier]
+        able = [entry for entry in several if merits[id(entry)] is not None]
+        options = [
+            RankedOption(
+                entry.figure, merits[id(entry)] or 0.0, ground.room(*_device(entry.figure))
+            )
+            for entry in able
+            if entry.figure is not None
+        ]
+        shares = probabilities(options, correlation)
+        for entry, option, share, fits in zip(able, options, shares.best, shares.fits, strict=True):
+            score = float(f"{math.exp(least - option.log_merit):.12g}")
+            made = replace(entry, score=score, probability=share, fits=fits)
+            ranked.append(((*map(int, tier), False, *place_of(share, option.log_merit)), made))
+        ranked += [((*map(int, tier), True), entry) for entry in several if entry not in able]
+    for entry in entries:
+        if entry.figure is None:
+            score = 2.0 ** (min(entry.ruled.points, _MOST_POINTS) - _MOST_POINTS) * _factor(entry)
+            failed = bool(entry.ruled_out)
+            key: tuple[object, ...] = (
+                2,
+                entry.is_elsewhere,
+                not entry.runs,
+                failed,
+                -float(f"{score:.12g}"),
+            )
+            ranked.append((key, replace(entry, score=float(f"{score:.12g}"))))
+    # Equals follow the order of platforms and then their names; they have the same rank.
+    ranked.sort(key=lambda pair: (pair[0], ground.order(pair[1].candidate.platform),
+                                  pair[1].name, _words(pair[1])))  # fmt: skip
+    places: dict[tuple[object, ...], int] = {}
+    for place, (key, _) in enumerate(ranked, 1):
+        places.setdefault(key, place)
+    return [replace(entry, rank=places[key]) for key, entry in ranked]
+
+
+def _tiered(entries: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Return configurations, those marked that rest on less than others in the same place."""
+    strong = {e.is_elsewhere for e in entries if e.figure is not None and not e.figure.is_weak}
     return [
-        replace(candidate, present=candidate.candidate.platform in local_platforms)
-        if candidate in missing
-        else candidate
-        for candidate in contenders
+        replace(e, is_weak=e.figure is not None and e.figure.is_weak and e.is_elsewhere in strong)
+        for e in entries
     ]
+
+
+def _words(entry: ScoredCandidate) -> tuple[str, ...]:
+    return () if entry.figure is None else entry.figure.cell.way
+
+
+def log_merit(
+    entry: ScoredCandidate, objective: str, weights: Mapping[str, float], *, mixed: bool
+) -> float | None:
+    """Return the logarithm of what an objective minimises; None if it is unknown."""
+    figure = entry.figure
+    assert figure is not None
+    factor = math.log(_factor(entry) or 1e-300)
+    if objective == WEIGHTS:
+        return _log_weighted(entry, weights) - factor
+    if objective == LATENCY:
+        return math.log(figure.latency) - factor
+    if objective == THROUGHPUT:
+        rate = None if mixed else figure.rate
+        return -math.log(rate or 1e3 * figure.batch / figure.latency) - factor
+    if objective == COST:
+        return None if entry.cost is None else math.log(entry.cost.middle) - factor
+    joules = figure.cell.row.get("energy_per_item_joules") if figure.measured else None
+    return None if not joules else math.log(joules) - factor
+
+
+def _factor(entry: ScoredCandidate) -> float:
+    return math.prod(max(entry.factors.get(name, 1.0), 0.0) for name in FACTORS)
+
+
+def _weights(
+    query: Query, entries: Iterable[ScoredCandidate], ground: AnswerBasis
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the weights of the criteria that are known of all, and why others are left out."""
+    if ground.objective != WEIGHTS:
+        return {ground.objective: 1.0}, {}
+    figured = [entry for entry in entries if entry.figure is not None]
+    left_out = {}
+    given = weights_of(query, ground.config)
+    for name, weight in given.items():
+        unknown = [entry.name for entry in figured if _criterion(entry, name) is None]
+        if unknown and weight:
+            left_out[name] = f"not known of {', '.join(sorted(set(unknown)))}"
+    units = {counted(entry.figure.unit): entry.figure.unit for entry in figured if entry.figure}
+    if len(units) > 1 and "throughput" in given:
+        left_out["throughput"] = f"of {' here and of '.join(sorted(units.values()))} there"
+    kept = {name: weight for name, weight in given.items() if name not in left_out and weight}
+    if not sum(kept.values()):
+        kept = {"compatibility": 1.0}
+    total = sum(kept.values())
+    return {name: float(f"{weight / total:.12g}") for name, weight in kept.items()}, left_out
 
 
 def weights_of(query: Query, config: Config) -> dict[str, float]:
@@ -640,14 +532,87 @@ def weights_of(query: Query, config: Config) -> dict[str, float]:
     }
 
 
+def _log_weighted(entry: ScoredCandidate, weights: Mapping[str, float]) -> float:
+    """Return the weighted sum of the logarithms of criteria; the less the better."""
+    terms = ((weight, _criterion(entry, name)) for name, weight in weights.items())
+    return -math.fsum(weight * math.log(value) for weight, value in terms if value)
+
+
+def _criterion(entry: ScoredCandidate, name: str) -> float | None:
+    """Return the value of a criterion, the more the better; None if it is unknown."""
+    figure = entry.figure
+    assert figure is not None
+    if name == "latency":
+        return 1.0 / figure.latency
+    if name == "throughput":
+        return figure.rate
+    if name == "memory":
+        return 1.0 / figure.memory.middle if figure.memory and figure.memory.middle else None
+    if name == "convergence":
+        known = figure.cell.row.get("convergence") if figure.measured else None
+        if known is not None:
+            return float(min(max(known, 1e-9), 1.0))
+        return 1.0 if figure.cell.precision in _CONVERGES else None
+    return COMPATIBILITY[entry.rating]
+
+
+def decisive(chosen: Choice, able: Callable[[ScoredCandidate], bool]) -> ScoredCandidate | None:
+    """Return the configuration whose measurement most likely changes the first place.
+
+    Measuring the first changes it with the probability that another is the best, measuring another
+    with the probability that this one is. Without any value it is the first that can be measured.
+    """
+    first = next(iter(chosen.configurations), None)
+    if first is None:
+        return None
+    if first.figure is None:
+        return next((entry for entry in chosen.ranked if able(entry)), None)
+    open_ones = [e for e in chosen.group if e.figure and not e.figure.measured and able(e)]
+
+    def change(entry: ScoredCandidate) -> float:
+        share = entry.probability or 0.0
+        return 1.0 - share if entry is first else share
+
+    likely = [entry for entry in open_ones if change(entry) >= _LEAST_CHANGE]
+    if likely:
+        return max(likely, key=change)
+    # Nothing says how likely these are the best.
+    unknown = (e for e in chosen.ranked if e.is_weak or e.figure is None)
+    return next((e for e in unknown if able(e)), None)
+
+
+def _machines(
+    ranked: Sequence[ScoredCandidate], cells: Sequence[EvidenceCell]
+) -> dict[str, list[str]]:
+    """Return the machines of the cells with the candidates whose result is of them.
+
+    It is empty for a single machine. Devices of two machines do not compare by themselves.
+    """
+    machines: dict[str, list[str]] = {cell.machine: [] for cell in cells if cell.machine}
+    for entry in _first_of_each(ranked):
+        if entry.figure is not None and entry.figure.cell.machine:
+            machines.setdefault(entry.figure.cell.machine, []).append(entry.name)
+    return dict(sorted(machines.items())) if len(machines) > 1 else {}
+
+
+def _inexact(
+    query: Query, candidates: Sequence[Candidate], own: ModelEvidence
+) -> dict[str, EvidenceCell]:
+    """Return the best cell that its precision keeps out, if it would be the candidate's best."""
+    by_name = {}
+    for candidate in candidates:
+        evidence = own.of(candidate)
+        at_batch = [cell for cell in evidence.inexact if cell.batch == query.batch]
+        among = [cell for cell in evidence.cells if cell.batch == query.batch]
+        if evidence.inexact and best([*(at_batch or evidence.inexact), *among]).exact is False:
+            by_name[candidate.name] = best(at_batch or evidence.inexact)
+    return by_name
+
+
 def _contender(
-    query: Query,
-    candidate: Candidate,
-    prediction: Figure | None,
-    own: ModelEvidence,
-    ground: AnswerBasis,
+    query: Query, candidate: Candidate, own: ModelEvidence, ground: AnswerBasis
 ) -> ScoredCandidate:
-    config = ground.config
+    config, generates = ground.config, is_generation(query, own.sizes)
     entry = ground.matrices.entry(query.family, candidate.platform, query.mode)
     importance = config["model_families"].get(query.family, {})
     about = RuleSubject(
@@ -660,25 +625,13 @@ def _contender(
     )
     return ScoredCandidate(
         candidate,
-        prediction,
+        None,
         entry,
         ruled(candidate.platform, about, entry.rating),
         config["hardware_preferences"].get(candidate.platform, {}),
-        _cost(prediction, ground.prices),
         runs=bool(own.others),
-        apart=() if prediction is None else told_apart_by(prediction.cell, own.cells),
         ruled_out=tuple(own.ruled_out(query.batch)),
         wrong_outputs=tuple(own.wrong_outputs(query.batch)),
-        engines=tuple(
-            able_engines(candidate.platform, query, generates=is_generation(query, own.sizes))
-        ),
-        failed_since=own.failed_since(prediction.cell)
-        if prediction and prediction.measured
-        else "",
+        engines=tuple(able_engines(candidate.platform, query, generates=generates)),
+        unable=why_no_engine(candidate.platform, query, generates=generates),
     )
-
-
-def _cost(prediction: Figure | None, prices: Prices | None) -> float | None:
-    if prediction is None or prices is None or prediction.rate is None:
-        return None
-    return prices({**prediction.cell.row, "throughput": prediction.rate})

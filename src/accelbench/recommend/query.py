@@ -146,16 +146,18 @@ class RawQuery:
         stored: StoredModel,
         size: Callable[..., ModelSize],
         stored_precisions: Container[str] = (),
+        table: ModelSpec | None = None,
     ) -> Query:
         """Return the question with every word looked up; refuse unknown words.
 
+        `table` is the model of a table of operators, which precedes the catalogue's.
         `names` and `stored` are the names and facts of the model in the database. `size` returns
         the size by name, catalogue model and number of weights.
         """
         if isinstance(self.batch, int) and self.batch < 1 and self.batch is not False:
             raise UsageError(f"A batch of {in_quotes(self.batch)} holds no item.", "Use 1 or more.")
         batch = validation.whole("batch_size", self.batch)
-        spec = spec_of(self.model) if self.model else None
+        spec = table or (spec_of(self.model) if self.model else None)
         given_family = None if self.family in (None, "") else family_named(self.family)
         if spec is not None and given_family is not None:
             _refuse_other_family(spec, given_family)

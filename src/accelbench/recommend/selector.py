@@ -32,7 +32,13 @@ from accelbench.models.find import every_model
 from accelbench.predict.questions import MemoryByDevice
 from accelbench.recommend.answers import Answer, selection_map, sharers, told
 from accelbench.recommend.candidate_predictions import CandidatePredictions
-from accelbench.recommend.choosing import AnswerBasis, Choice, choose
+from accelbench.recommend.choosing import (
+    THROUGHPUT,
+    AnswerBasis,
+    Choice,
+    choose,
+    objective_named,
+)
 from accelbench.recommend.config import (
     BROWSERS,
     Config,
@@ -40,10 +46,11 @@ from accelbench.recommend.config import (
     estimated_size,
     from_name,
     known_size,
+    size_of,
     stored_names,
 )
 from accelbench.recommend.constraints.best_under import LimitAnswer, Limits, limits_named, under
-from accelbench.recommend.constraints.measurement_candidates import MeasurementTarget
+from accelbench.recommend.constraints.measurement_candidates import BATCHES, MeasurementTarget
 from accelbench.recommend.evidence.candidates import (
     Candidate,
     candidates,
@@ -52,6 +59,7 @@ from accelbench.recommend.evidence.candidates import (
     order_in,
     placed,
 )
+from accelbench.recommend.evidence.cells import engines_of
 from accelbench.recommend.evidence.model_evidence import own_of
 from accelbench.recommend.evidence.reader import (
     EvidenceStore,
@@ -61,6 +69,7 @@ from accelbench.recommend.evidence.reader import (
     opened,
 )
 from accelbench.recommend.matrices import Matrices, of_config, of_results, pages
+from accelbench.recommend.platform_rules import is_generation, why_no_engine
 from accelbench.recommend.pricing import Costs, Given, costs_of
 from accelbench.recommend.query import (
     Query,
@@ -232,6 +241,10 @@ def _strategy(
 Estimate = Callable[[str], int | float | str | None]
 
 
+#: So many models stand for a size of a family in the map.
+_MOST_OF_SIZE = 2
+
+
 class Knowledge:
     """Everything that answers rest on: the store, predictions, matrices, this machine."""
 
@@ -267,6 +280,29 @@ class Knowledge:
             if family is None or model["family"] == family
         }
 
+    def of_size(self, categories: Mapping[str, float]) -> Callable[[str, str], list[str]]:
+        """Return what finds the models of a family and size: stored ones, else the catalogue's."""
+
+        def alike(
+            known: Iterable[tuple[str, str | None, int | None]],
+        ) -> dict[tuple[str, str], list[str]]:
+            found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+            for name, family, weights in known:
+                if family and weights:
+                    key = family, size_of(weights, categories)
+                    found.setdefault(key, []).append((weights, name))
+            return {key: [name for _, name in sorted(some)] for key, some in found.items()}
+
+        stored = alike((n, m["family"], m["parameters"]) for n, m in self.store.models().items())
+        listed = alike((s.id, s.family.value, s.parameters) for s in every_model())
+
+        def models(family: str, size: str) -> list[str]:
+            some = stored.get((family, size)) or listed.get((family, size), [])
+            # Evenly from the smallest to the largest: each model is a question of its own.
+            return some[:: max(1, -(-len(some) // _MOST_OF_SIZE))][:_MOST_OF_SIZE]
+
+        return models
+
     def asked(self, put: RawQuery, config: Config, estimate: Estimate) -> Query:
         def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
             categories = config["model_size_categories"]
@@ -276,8 +312,9 @@ class Knowledge:
         models = self.store.models()
         stored = stored_names(put.names, models, self.store.named())
         model = models[stored[0]] if stored else {}
+        table = self.predictions.model(put.model)
         precisions = self.store.precisions() if put.precision is not None else ()
-        return put.understood(stored, model, size, precisions)
+        return put.understood(stored, model, size, precisions, table)
 
     def candidates(
         self, config: Config, names: Sequence[str] | None, deployment: str | None = None
@@ -298,9 +335,6 @@ class Knowledge:
         """Return the devices of a platform on this machine without emulated ones."""
         entries = self._detected.get(platform, ())
         return [entry for entry in entries if isinstance(entry, Device) and not entry.emulated]
-
-    def present(self, platforms: Iterable[str]) -> frozenset[str]:
-        return frozenset(name for name in platforms if self._devices(name))
 
     def is_here(self, platform: str, device: str | None = None) -> bool:
         """Return whether this machine has a platform, or that very device of it."""
@@ -388,6 +422,10 @@ class HardwareSelector:
         """Return whether this machine has the hardware of a candidate."""
         return self._knows.is_here(hardware.partition(":")[0], device)
 
+    def model_of_tables(self, name: str) -> ModelSpec | None:
+        """Return the model of a table of operators or of a file, or None."""
+        return self._knows.predictions.model(name)
+
     # -- to be overridden
 
     def _encode_hardware_type(self, hardware_type: str) -> float:
@@ -416,6 +454,8 @@ class HardwareSelector:
         shapes: Mapping[str, int] | None = None,
         deployment: str | None = None,
         parameters: int | None = None,
+        objective: str | None = None,
+        anywhere: bool = False,
     ) -> Answer:
         """Return the recommended hardware for a model, and the evidence for every candidate.
 
@@ -425,15 +465,18 @@ class HardwareSelector:
             batch_size: items in a step.
             mode: inference or training; a task has its own.
             available_hardware: platforms ("cuda"), devices ("cuda:NVIDIA GeForce RTX 4090"), or a
-                part of the name of one device ("rtx 4090"). Without it every platform but browsers;
-                without results, those of this machine come first.
+                part of the name of one device ("rtx 4090"). Without it every platform but browsers,
+                and what this machine has comes first.
             task_type: classification, generation, embedding, speech_recognition, fine_tuning or
-                training; it sets the weights.
+                training; it sets the mode.
             distributed_config: {"gpu_count": 4, "max_memory_gb": 16}.
             precision: only results in this one.
             shapes: sizes of a step, as {"image_size": 224}; the model's own without it.
             deployment: browser, mobile, edge, intel, mac, battery or development.
             parameters: the number of weights, if it is not known otherwise.
+            objective: latency, throughput, cost or energy; by default latency, or the weights of
+                the configuration if it has its own.
+            anywhere: rank what this machine lacks together with what it has.
 
         Returns:
             Plain data: primary_recommendation, fallback_options, all_scores by hardware with their
@@ -450,14 +493,18 @@ class HardwareSelector:
             order = (
                 placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
             )
-            anywhere = available_hardware is None and deployment is None
+            unnamed = available_hardware is None and deployment is None
             ground = AnswerBasis(
                 config, knows.matrices(config), order, self.prices,
-                present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
-                predict=knows.predictions.of,
+                present=knows.is_here if unnamed and not anywhere else None,
+                unasked=BROWSERS if unnamed else (), predict=knows.predictions.of,
+                objective=objective_named(
+                    objective, config, has_prices=self.prices is not None
+                ),
+                room=knows.predictions.room,
             )  # fmt: skip
             chosen = choose(query, among, knows.store, ground)
-        answer = told(chosen, self.prices, knows.beside(chosen))
+        answer = told(chosen, self.prices, knows.beside(chosen), knows.is_here)
         spread = advised(query, [candidate.candidate.platform for candidate in chosen.ranked])
         if spread is not None:
             answer["distributed"] = spread
@@ -509,7 +556,8 @@ class HardwareSelector:
             )
 
         self._knows.store.expect_many()
-        return selection_map(select, self.config["model_size_categories"], utc_now())
+        categories = self.config["model_size_categories"]
+        return selection_map(select, categories, utc_now(), self._knows.of_size(categories))
 
     def select_for_all_models(
         self,
@@ -566,6 +614,8 @@ class HardwareSelector:
         batch_sizes: Iterable[int] = (),
         precision: str | None = None,
         shapes: Mapping[str, int] | None = None,
+        objective: str | None = None,
+        anywhere: bool = False,
     ) -> LimitAnswer:
         """Return the best batch size, precision and engine under limits, and the Pareto front.
 
@@ -576,10 +626,12 @@ class HardwareSelector:
             model_name: the model.
             mode: inference or training.
             available_hardware: the candidates; by default every platform but browsers.
-            batch_sizes: the only ones that count, estimated if they were not measured; by default
-                all measured ones.
+            batch_sizes: the only ones that count; by default all measured ones, and predictions of
+                1 to 128.
             precision: only this one.
             shapes: sizes of a step.
+            objective: latency, throughput, cost or energy; by default throughput.
+            anywhere: rank what this machine lacks together with what it has.
 
         Returns:
             Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (measurements
@@ -595,8 +647,27 @@ class HardwareSelector:
             unusable = knows.store.unusable(query.names)
             own = own_of(query, cells, failures, any_batch=True, inexact=True, unusable=unusable)
             among = knows.candidates(self.config, available_hardware)
+            generates = is_generation(query, own.sizes)
+            able = [
+                candidate
+                for candidate in among
+                if not why_no_engine(candidate.platform, query, generates=generates)
+            ]
+            failed = {each.name: engines_of(own.of(each).ruled_out(1)) for each in able}
+            known = {cell.batch for cell in own.cells}
+            predicted = knows.predictions.of(
+                query, able, own.sizes, failed, sizes or sorted({*BATCHES, *known})
+            )
+        ground = AnswerBasis(
+            self.config, knows.matrices(self.config), lambda _: 0.0, self.prices,
+            present=None if anywhere or available_hardware else knows.is_here,
+            objective=objective_named(
+                objective or THROUGHPUT, self.config, has_prices=self.prices is not None
+            ),
+            room=knows.predictions.room,
+        )  # fmt: skip
         here = MeasurementTarget(where=knows.where, unwritable=knows.unwritable)
-        answer = under(query, bounds, own, among, sizes, self.prices, here)
+        answer = under(query, bounds, own, among, predicted, sizes, ground, here)
         if self.prices is None:
             return answer
         matches = [cell for cell in own.cells if any(candidate.has(cell) for candidate in among)]

@@ -30,6 +30,7 @@ from accelbench.core.formatting import format_count, join_first, parse_integers,
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.evidence.launches import COMPARABLE_SQL
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import name_of as code_name_of
@@ -48,6 +49,7 @@ from accelbench.run.plan.run_forecast import SecondsRange
 
 if TYPE_CHECKING:
     from accelbench.core.protocols import Device
+    from accelbench.exchange.prices import Prices
     from accelbench.predict.answers import PredictionAnswer
     from accelbench.predict.graph_file_models import FileModel, TableModels
     from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
@@ -80,6 +82,7 @@ def predict(
     db: Path | None = option(None, "--db"),
     retrain: bool = option(False, "--retrain"),
     suggest_anchors: int | None = option(None, "--suggest-anchors", metavar="K", min=1),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     # -- language models served
     serving: bool = option(False, "--serving"),
     tables: Path | None = option(None, "--tables", metavar="DIR"),
@@ -125,6 +128,7 @@ def predict(
             {
                 "--matrix": matrix, "--suggest-anchors": suggest_anchors, "--plot": plot,
                 "--evaluate": evaluate, "--train": train, "--batch-sizes": batch_sizes,
+                "--prices": prices,
             },
             "--serving predicts servers: {} changes nothing of it.",
             "Leave out one or the other.",
@@ -217,7 +221,7 @@ def predict(
     elif suggest_anchors:
         _suggest(predicting, question, suggest_anchors, progress, as_json=as_json)
     elif named or matrix:
-        _predict(predicting, question, shown, progress, matrix=matrix)
+        _predict(predicting, question, shown, progress, prices_at(prices), matrix=matrix)
     else:
         print_line(f"Learned from {predicting.predictors.stored.said}.")
 
@@ -388,6 +392,7 @@ def _predict(
     question: PredictionQuestion,
     shown: _Shown,
     progress: ProgressLine,
+    prices: Prices | None,
     *,
     matrix: bool,
 ) -> None:
@@ -396,6 +401,7 @@ def _predict(
 
     with progress:
         answer = predicting.answer(question, counts=not matrix)
+        answer.price(prices)
     if not answer.figures:
         why = "; ".join(note.rstrip(".") for note in answer.notes)
         raise UsageError(f"Nothing of that is predicted{': ' if why else ''}{why}.")
@@ -507,30 +513,33 @@ class Predicting:
         hear: Callable[[str], None] | None = None,
         files: Sequence[FileModel] = (),
     ) -> None:
-        from accelbench.predict.stored_predictors import predictors_of
+        from accelbench.predict.cases import NAME_ONLY
+        from accelbench.predict.stored_predictors import predictors_of, with_names
         from accelbench.predict.traces import Traces
 
         hear = hear or (lambda _: None)
         self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
         self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
+        self.measured = self.predictors.stored.learnable
+        if database is not None and any(entry.format == NAME_ONLY for entry in files):
+            self.predictors = with_names(self.predictors, database)
+            self.measured += self.predictors.stored.named
         self.memory = MemoryByDevice(_devices, database)
 
     def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
         from accelbench.predict.answers import answer
         from accelbench.predict.terms import operator_counts
 
-        cases = cases_of(
-            question, self.predictors.stored.cases, self._device, self.predictors.calibrated
-        )
+        whole = [entry for entry in self.measured if not entry.case.part]
+        cases = cases_of(question, whole, self._device, self.predictors.calibrated)
         known = self.predictors
-        result = answer(
-            cases.cases, known.of, known.stored.learnable, self.traces, known.calibrated
-        )
+        result = answer(cases.cases, known.of, self.measured, self.traces, known.calibrated)
         if counts:
             traced, _ = self.traces.of_cases(cases.cases)
             result.operators = operator_counts(traced)
         models = {spec.id for spec in question.models}
-        files = [entry for name, entry in self.traces.own.items() if name in models]
+        own = self.traces.own.items()
+        files = [entry for name, entry in own if name in models and entry.digest]
         result.files = [entry.to_dict() for entry in files]
         result.notes = [
             *_notes_of_files(files), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
@@ -579,9 +588,9 @@ class Predicting:
         if others:
             names = sorted(others, key=lambda name: (-others[name], name))
             notes.append(
-                f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
-                f"not learned from: {join_first(names, _MOST_NAMED)}; --graph-features names their"
-                " operators"
+                f"{sum(others.values()):,} measured cases are of models whose operators are unknown"
+                f" ({join_first(names, _MOST_NAMED)}); they predict those models alone, until"
+                " --graph-features names their operators"
             )
         if self.predictors.stored.several:
             alike = self.predictors.stored.several
@@ -606,7 +615,7 @@ def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
     least: dict[tuple[str, str, str], tuple[int, str]] = {}
     for figure in result.figures:
         room = memory(figure["hardware"], figure["device"])
-        needed = figure["memory_mb"] * 2**20
+        needed = (figure["memory_mb"] or 0.0) * 2**20
         if room is not None and is_too_large(needed, room):
             key = (figure["model"], figure["device"], figure["precision"])
             entry = (figure["batch_size"], memory_words(needed, room))
@@ -677,7 +686,7 @@ def question_of(
 def _notes_of_files(files: Sequence[FileModel]) -> list[str]:
     from accelbench.predict.graph_file_models import OPERATORS
 
-    graphs = [entry for entry in files if entry.passes is not None and entry.format != OPERATORS]
+    graphs = [entry for entry in files if entry.passes and entry.format != OPERATORS]
     notes = [
         f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
         " operators in the precision that is named"
@@ -698,7 +707,7 @@ def files_of(
     sizes: dict[str, tuple[int, ...]],
     hear: Callable[[str], None],
     check: Callable[[list[str]], object] = lambda _: None,
-    stored: Callable[[str], UsageError | None] = lambda _: None,
+    stored: Callable[[str], FileModel | UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
     """Return the models of tables and of files, by name; `check` sees the other names first."""
     from accelbench.predict.graph_file_models import file_model, names_a_file
@@ -712,8 +721,11 @@ def files_of(
             find(name)
         except UsageError:
             known = stored(name)
-            if known is not None:
+            if isinstance(known, UsageError):
                 raise known from None
+            if known is not None:
+                files[name] = known
+                continue
             if not names_a_file(name):
                 raise
             of_files.append(name)
@@ -755,11 +767,19 @@ def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(batches)) or tuple(usual)
 
 
-def not_predicted(database: Database | None, word: str) -> UsageError | None:
-    """Return why a measured file or code is not predicted and what to use; None for other words."""
+def not_predicted(database: Database | None, word: str) -> FileModel | UsageError | None:
+    """Return the model of a name that results have, or why a measured one is not predicted.
+
+    Returns:
+        None for other words.
+    """
+    from accelbench.predict.stored_cases import measured_name
+
     code = code_word(word)
     if Path(word).exists() and code is None:
         return None
+    if database is not None and (model := measured_name(database, word)):
+        return model
     names = {word, name_of(Path(word)), "" if code is None else code_name_of(code)} - {""}
     stored = _results_of(database, names)
     why = (

@@ -50,6 +50,8 @@ def recommend(
     image_size: int | None = option(None, "--image-size"),
     gpu_count: int | None = option(None, "--gpu-count"),
     max_memory_gb: float | None = typer.Option(None, "--max-memory-gb", help="Of each device."),
+    objective: str | None = option(None, "--objective"),
+    anywhere: bool = option(False, "--anywhere"),
     # -- limits
     memory_mb: float | None = option(None, "--memory-mb", "--memory-constrained"),
     max_latency_ms: float | None = option(None, "--max-latency-ms"),
@@ -75,10 +77,11 @@ def recommend(
     # -- the documents' spellings
     model_name: list[str] = typer.Option([], "--model", "--model-name", hidden=True),
 ) -> None:
-    """Recommend hardware for models: measured before estimated before ruled, each named.
+    """Recommend hardware for models: measured and predicted configurations by their probability.
 
-    Ends with 0 where there is an answer, also where nothing wins clearly; with 1 where nothing
-    suits or keeps the limits; with 4 where it cannot be told, nothing being measured.
+    Each configuration has its value with an interval, and the probability of being the best under
+    the objective and the limits. The exit code is 0 if there is an answer, 1 if nothing can run the
+    model or keep the limits, and 4 if nothing is known.
     """
     from accelbench.cli.services.recommending import Recommender
     from accelbench.present.terminal.documents import show
@@ -103,6 +106,8 @@ def recommend(
         "deployment": deployment,
         "shapes": {name: value for name, value in sizes.items() if value is not None},
         "distributed_config": _distributed(gpu_count, max_memory_gb),
+        "objective": objective,
+        "anywhere": anywhere,
     }
     batches = parse_integers(batch_size, "--batch-size")
     priced = prices_at(prices)
@@ -134,6 +139,8 @@ def recommend(
                 "--deployment": deployment,
                 "a size": question["shapes"],
                 "--gpu-count": gpu_count,
+                "--objective": objective,
+                "--anywhere": anywhere,
                 "--explain": explain,
             },
             "--create-map is of all families, sizes, batches and modes: {} means nothing.",

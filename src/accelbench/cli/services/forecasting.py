@@ -162,7 +162,8 @@ def _steps(
     figures = answer(known, predictors.of, learnable, traces, predictors.calibrated).figures
     return {
         case: CaseForecast(
-            SecondsRange(*(figure[end] / 1e3 for end in _STEP_ENDS)), figure["memory_mb"] * _MIB
+            SecondsRange(*(figure[end] / 1e3 for end in _STEP_ENDS)),
+            (figure["memory_mb"] or 0.0) * _MIB,
         )
         for case, figure in zip(known, figures, strict=True)
     }

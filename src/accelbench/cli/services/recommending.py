@@ -261,11 +261,12 @@ class Recommender:
         database = self.selector.database
         stored = set() if database is None else set(_models_in(database))
         # A stored name precedes the catalogue's aliases.
-        names = list(dict.fromkeys(n if n in stored else catalogued(n) for n in named))
+        tables = self.selector.model_of_tables
+        names = list(dict.fromkeys(n if n in stored or tables(n) else catalogued(n) for n in named))
         if "model_family" in self._question:
             return names
         for name in names:
-            if not in_catalogue(name):
+            if not in_catalogue(name) and self.selector.model_of_tables(name) is None:
                 self._refuse_unknown(name)
         return names
 

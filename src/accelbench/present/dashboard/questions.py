@@ -132,13 +132,13 @@ Document = Mapping[str, Any]
 _HEADERS = (
     *("Model", "Hardware", "Device", "Engine", "Precision", "Batch", "Latency, ms", "Statistic"),
     *("From", "To", "Throughput", "Unit", "Memory, MB", "Cost of a million", "Rests on"),
-    *("Off, held out", "Score"),
+    *("Best with", "Fits with", "Off, held out"),
 )
 #: Numeric columns.
 FIGURES = frozenset(
     (
         *("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Cost of a million"),
-        *("Off, held out", "Score"),
+        *("Best with", "Fits with", "Off, held out"),
     )
 )
 #: More answers have no sentences: the table is shorter.
@@ -219,9 +219,11 @@ def _rows(document: Document) -> Iterator[AnswerRow]:
         for option in answer.get("fits", ()):
             yield _row({"model": answer["model"], **common, **option}, option)
         common |= {name: question.get(name) for name in ("model", "batch_size")}
+        for entry in answer.get("configurations", ()):
+            yield _row({**common, **entry}, entry["predictions"])
         for name, score in answer.get("all_scores", {}).items():
-            if score["compatible"]:
-                yield _row({**common, "hardware": name, **score}, score.get("predictions") or {})
+            if score["basis"] == "rule":
+                yield _row({**common, "hardware": name, **score}, {})
 
 
 def _row(about: Document, figures: Document, predicted: str = "") -> AnswerRow:
@@ -249,7 +251,8 @@ def _row(about: Document, figures: Document, predicted: str = "") -> AnswerRow:
         "Cost of a million": _cost(about),
         "Rests on": _basis(about, kind, predicted),
         "Off, held out": "" if error is None else f"{error:,.0%}",
-        "Score": _number(about.get("score")),
+        "Best with": _share(about.get("probability")),
+        "Fits with": _share(about.get("fits_probability")),
     }
     return AnswerRow({name: str(text) for name, text in cells.items() if text}, kind)
 
@@ -264,13 +267,19 @@ def _basis(about: Document, kind: str, predicted: str) -> str:
         basis = f"{basis}, from figures {others}"
     if basis == "rule":
         basis = f"{basis}: {about['performance_rating']}"
-    return f"{basis}; figures {kind}" if kind == "predicted" != predicted else basis
+    return basis
 
 
 def _cost(about: Document) -> str:
     cost = about.get("cost_per_million")
     sign = sign_of(str(about.get("currency") or USUAL_CURRENCY))
     return "" if cost is None else f"{sign}{money(float(cost))}"
+
+
+def _share(value: float | None) -> str:
+    from accelbench.recommend.ranking import percent
+
+    return "" if value is None else percent(value)
 
 
 def _number(value: float | None) -> str:

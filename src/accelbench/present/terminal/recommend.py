@@ -10,22 +10,20 @@ from accelbench.core.axes import size_labels
 from accelbench.core.formatting import format_count, format_value
 from accelbench.core.result_statistics import Statistic, interval_text, statistic_name
 from accelbench.core.unusable_reasons import failed_launches_text
-from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.predict.cases import poor_notes
 from accelbench.present.document import Document, DocumentSection, Notes, Table, columns
 from accelbench.present.terminal.recommend_cells import (
+    MARK,
     MIXED,
     a_million,
     basis,
     cost,
     error,
     figure_columns,
-    figures,
     in_a_word,
     is_measured,
     memory,
-    rate_head,
+    share,
     statistic_said,
     time_head,
     way,
@@ -33,7 +31,11 @@ from accelbench.present.terminal.recommend_cells import (
     why_unclear,
 )
 from accelbench.present.texts import phrase
-from accelbench.recommend.answers import IN_THE_ANSWER, browsers_left_out, mixed_figures
+from accelbench.recommend.answers import (
+    IN_THE_ANSWER,
+    browsers_left_out,
+    mixed_figures,
+)
 from accelbench.recommend.constraints.limits import spelled
 from accelbench.recommend.evidence.candidates import sentences_of as set_aside
 from accelbench.recommend.evidence.cells import (
@@ -44,101 +46,41 @@ from accelbench.recommend.evidence.cells import (
     of_others,
     rounded,
 )
-from accelbench.recommend.evidence.model_evidence import FEW, sentences_of, without_figure
+from accelbench.recommend.evidence.model_evidence import FEW, sentences_of
+from accelbench.recommend.ranking import percent
 
 Answer = Mapping[str, Any]
 
-#: Stands before each figure that is predicted.
-MARK = "~"
-#: The basis of a candidate that is ranked by a prediction.
-_RANKED = "predicted"
-#: Bases in a word or two, as columns have room for.
-_SHORT = {
-    "the model here, at other sizes": "the model",
-    "the model in another configuration": "the model elsewhere",
-    "models of its family in this configuration": "its family",
-    "other models in this configuration": "other models",
-    "other configurations": "other engines",
-    "vendor peaks alone": "peaks",
-    "measured peaks alone": "peaks",
-    "peaks of a typical device": "typical peaks",
-}
-
-
-def _predicted_tables(scores: Mapping[str, Answer]) -> Iterator[Table]:
-    predicted = {
-        name: score["predictions"]
-        for name, score in scores.items()
-        if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
-    }
-    if not predicted:
-        return
-    units = {str(entry["throughput_unit"]) for entry in predicted.values()}
-    several = len(units) > 1
-    rows = [
-        (
-            where(name, entry),
-            f"{entry['runtime']} {entry['precision']}",
-            f"{MARK}{format_value(entry['latency'])}",
-            interval_text(
-                entry["latency_low"], entry["latency"], entry["latency_high"], format_value
-            ),
-            f"{MARK}{format_value(entry['throughput'])}",
-            str(entry["throughput_unit"]) if several else "",
-            f"{MARK}{format_value(entry['memory_mb'])}",
-            _SHORT.get(entry["basis"], entry["basis"]),
-        )
-        for name, entry in predicted.items()
-    ]
-    heads = ("predicted on", "engine", "p50 ms", "90 % band", rate_head(units), "counts", "MB",
-             "from")  # fmt: skip
-    yield Table(columns(heads, (2, 3, 4, 6)), rows, intervals={3: 2})
-
-
-def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
-    """What the figures of that table are, and whether anything is ranked by them."""
-    predicted = [
-        score
-        for score in scores.values()
-        if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
-    ]
-    bases = [score["basis"] for score in predicted]
-    if not bases:
-        return
-    ranked = bases.count(_RANKED)
-    by_them = (
-        phrase("recommend.all-these-ranked")
-        if ranked == len(bases)
-        else phrase("recommend.nothing-ranked")
-        if not ranked
-        else phrase("recommend.ranked-predicted-results")
-    )
-    yield phrase("recommend.predicted-legend", mark=MARK, by_them=by_them)
-    told = (score["predictions"] for score in predicted)
-    for note in poor_notes(
-        (one["basis"], one["held_out_error"], one["held_out_of"]) for one in told
-    ):
-        yield f"note: {note}"
-
-
-#: What a candidate with a figure stands on; and where some of them are of others.
-_FIGURED = phrase("recommend.kind-with-value")
-_FIGURED_IMPORTED = phrase("recommend.kind-with-value-imported")
+#: Configurations of an answer that are shown, unless all are asked for.
+_MOST_SHOWN = 10
 _ELSEWHERE = phrase("recommend.measure-on-machine-with")
 #: What most questions mean is not said.
 _USUAL = {"mode": "inference"}
 
 
 def answer_section(answer: Answer, explain: bool) -> DocumentSection:
-    """Return an answer: what to take, every candidate with what is known of it, and gaps."""
+    """Return an answer: what to take, the configurations in order, and gaps."""
     able = {name: score for name, score in answer["all_scores"].items() if score["compatible"]}
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
     notes = Notes([*lines, *_together(answer)])
     if not able:
         return DocumentSection(_heading(answer), [notes])
-    table = _candidates(able, sign_of(answer.get("currency", USUAL_CURRENCY)))
-    about = Notes([*filter(None, (*_order_of(able), of_others(able.values())))])
-    return DocumentSection(_heading(answer), [table, about, *_predicted_tables(able), notes])
+    figured = answer["configurations"]
+    shown = figured if explain else figured[:_MOST_SHOWN]
+    ruled = [
+        {**score, "hardware": name} for name, score in able.items() if score["basis"] == "rule"
+    ]
+    about = (
+        [f"and {len(figured) - len(shown)} more: --explain shows all."]
+        if figured[len(shown) :]
+        else []
+    )
+    about += filter(None, [of_others(shown)])
+    if any(entry["basis"] == "predicted" for entry in shown):
+        about.append(phrase("recommend.predicted-legend", mark=MARK))
+    sign = sign_of(answer.get("currency", USUAL_CURRENCY))
+    table = _configurations([*shown, *ruled], len(shown), sign)
+    return DocumentSection(_heading(answer), [table, Notes(about), notes])
 
 
 def answers_section(answers: Sequence[Answer]) -> DocumentSection:
@@ -177,7 +119,7 @@ def _answers_notes(answers: Sequence[Answer]) -> Iterator[str]:
     missing = [answer for answer in answers if answer["missing"] and not is_measured(_best(answer))]
     if missing:
         yield phrase("recommend.without-measurement", missing=len(missing), answers=len(answers))
-        advice = list(filter(None, map(_to_measure_it, missing)))
+        advice = list(filter(None, map(_to_measure, missing)))
         yield from sorted(advice, key=lambda sentence: sentence.startswith(_ELSEWHERE))[:1]
     aside = [
         answer
@@ -202,55 +144,46 @@ def _heading(answer: Answer) -> str:
     unclear = answer["no_clear_winner_between"]
     if answer["primary_recommendation"] is None:
         return f"{subject}: nothing suits"
-    first, basis = answer["primary_recommendation"], str(_best(answer).get("basis"))
+    basis = str(_best(answer).get("basis"))
     if unclear:
         *most, last = unclear
-        ground = {
-            "rule": phrase("recommend.tied-by-rules"),
-            "predicted": phrase("recommend.predicted-fastest", first=first),
-        }
-        between = f"{', '.join(most)} and {last}{ground.get(basis, '')}"
+        ground = phrase("recommend.tied-by-rules") if basis == "rule" else ""
+        between = f"{', '.join(most)} and {last}{ground}"
         return phrase("recommend.no-clear-winner", subject=subject, between=between)
-    alone = {"rule": ", by rule alone", "predicted": ", by prediction alone"}
-    return f"{subject}: take {first}{alone.get(basis, '')}"
+    alone = ", by rule alone" if basis == "rule" else ""
+    return f"{subject}: take {answer['primary_recommendation']}{alone}{_sure(_best(answer))}"
 
 
-def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
-    heads, cells = figure_columns(list(scores.values()))
+def _sure(candidate: Answer) -> str:
+    """Return the probability that a candidate is the best, as part of a heading."""
+    known = candidate.get("probability")
+    return "" if known is None else f", best with {percent(known)}"
+
+
+def _configurations(entries: Sequence[Answer], figured: int, sign: str) -> Table:
+    heads, cells = figure_columns(entries)
+    elsewhere = [entry.get("present") is False for entry in entries]
     rows = [
         (
-            where(name, candidate),
-            way(candidate),
+            str(entry["rank"]) if place < figured else "",
+            where(entry["hardware"], entry),
+            way(entry),
             *of_it,
-            memory(candidate),
-            error(candidate),
-            cost(candidate),
-            basis(candidate),
-            format_value(candidate["score"]),
+            memory(entry),
+            share(entry, "fits_probability") if memory(entry).startswith(MARK) else "",
+            share(entry, "probability") if place < figured else "",
+            error(entry),
+            cost(entry),
+            basis(entry),
         )
-        for (name, candidate), of_it in zip(scores.items(), cells, strict=True)
+        for place, (entry, of_it) in enumerate(zip(entries, cells, strict=True))
     ]
-    heads = ("hardware", "engine", *heads, "MB", "error", a_million(sign), "by", "score")
-    kinds = [_kind(score) for score in scores.values()]
-    ends = [n for n, (kind, after) in enumerate(pairwise(kinds)) if kind != after]
-    return Table(columns(heads, (2, 3, 4, 6, 7, 8, 10)), rows, ends, intervals={3: 2})
-
-
-def _kind(candidate: Answer) -> str:
-    if candidate["basis"] != "rule":
-        return _FIGURED
-    otherwise = candidate.get("measured_otherwise")
-    runs = phrase("recommend.kind-measured-otherwise") if otherwise else "by rule alone"
-    runs += ", after a failure" if candidate.get("ruled_out") else ""
-    return f"{runs}, not here" if candidate.get("present") is False else runs
-
-
-def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    kinds = list(dict.fromkeys(map(_kind, scores.values())))
-    if len(kinds) > 1:
-        imported = any(map(is_imported, scores.values()))
-        named = [_FIGURED_IMPORTED if imported and kind == _FIGURED else kind for kind in kinds]
-        yield phrase("recommend.order", named="; ".join(named))
+    heads = ("", "hardware", "engine", *heads, "MB", "fits", "best", "error", a_million(sign),
+             "basis")  # fmt: skip
+    ends = [n for n, (here, after) in enumerate(pairwise(elsewhere)) if here != after]
+    ends += [figured - 1] if 0 < figured < len(entries) else []
+    numeric = (0, 3, 4, 5, 7, 8, 9, 10)
+    return Table(columns(heads, numeric), rows, sorted(set(ends)), intervals={4: 3})
 
 
 def _best(answer: Answer) -> Answer:
@@ -300,17 +233,12 @@ def _briefly(answer: Answer) -> Iterator[str]:
     ):
         yield mixed
     yield from _unclear(answer)
-    yield from predicted_words({n: s for n, s in scores.items() if s["compatible"]})
     if _is_alone(answer):
         yield phrase("recommend.alone")
-    if any("≈" in "".join(figures(score)) for score in scores.values()):
-        yield phrase("recommend.estimate-legend")
-    missing = answer["missing"]
-    if missing:
-        kinds = ("measured_otherwise", "left_out", "set_aside")
-        known = {entry["hardware"] for kind in kinds for entry in answer[kind]}
-        yield from without_figure([gap["hardware"] for gap in missing], known)
-        yield (_to_measure(answer) or phrase("recommend.no-command", reason=missing[0]["reason"]))
+    if measure := _to_measure(answer):
+        yield measure
+    elif answer["missing"] and not any(gap["command"] for gap in answer["missing"]):
+        yield phrase("recommend.no-command", reason=answer["missing"][0]["reason"])
     yield from answer.get("cost_notes", ())
     if answer["data_date"]:
         yield phrase(
@@ -318,8 +246,6 @@ def _briefly(answer: Answer) -> Iterator[str]:
             moment=_moment(answer["data_date"]),
             matrix_source=answer["matrix_source"],
         )
-    else:
-        yield f"Compatibility by {answer['matrix_source']}."
 
 
 def _whose(answer: Answer) -> Iterator[str]:
@@ -356,20 +282,16 @@ def _unclear(answer: Answer) -> Iterator[str]:
 
 
 def _to_measure(answer: Answer) -> str | None:
-    able = [gap for gap in answer["missing"] if gap["command"]]
-    here = [gap for gap in able if gap["hardware"] in answer["measurable_here"]]
-    if here:
-        return f"To measure: {here[0]['command']}"
-    return f"{_ELSEWHERE} {able[0]['hardware']}: {able[0]['command']}" if able else None
-
-
-def _to_measure_it(answer: Answer) -> str | None:
-    named = [
-        gap
-        for gap in answer["missing"]
-        if gap["hardware"] == answer["primary_recommendation"] and gap["command"]
-    ]
-    return _to_measure({**answer, "missing": named} if named else answer)
+    """Return the one measurement that most likely changes the answer, as a command."""
+    measure = answer["decisive_measurement"]
+    if measure is None:
+        return None
+    likely = measure["changes_with"]
+    sure = "" if likely is None else f" (changes the answer with {percent(likely)})"
+    if measure["hardware"] in answer["measurable_here"]:
+        return f"To measure{sure}: {measure['command']}"
+    on = measure["device"] or measure["hardware"]
+    return f"{_ELSEWHERE} {on}{sure}: {measure['command']}"
 
 
 def _moment(moment: str) -> str:
@@ -575,32 +497,41 @@ def _star(answer: Mapping[str, Any]) -> str:
 
 def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Ways) -> Table:
     (rate, rates), time = _rates(rows), time_head(rows)
-    heads = ("hardware", "engine", "batch", time, rate, "MB", "error", "W", "J/item",
-             a_million(sign), "by", "")  # fmt: skip
-    measures = ("error", "power_watts", "energy_per_item_joules", "cost_per_million")
+    heads = ("hardware", "engine", "batch", time, "within", rate, "MB", "fits", "best", "error",
+             "W", "J/item", a_million(sign), "basis", "")  # fmt: skip
+    measures = ("error", "power_watts", "energy_per_item_joules")
     cells = [
         (
             where(option["hardware"], option),
             _engine(option, ways),
             str(option["batch_size"]),
             _time(option, time),
+            _band(option),
             items,
             _memory(option),
+            share(option, "fits_probability"),
+            share(option, "probability"),
             *(_figure(option, name) for name in measures),
-            by,
+            cost(option),
+            "imported" if is_imported(option) else option["basis"],
             "*" if option in front else "",
         )
-        for option, items, by in zip(rows, rates, _by(rows), strict=True)
+        for option, items in zip(rows, rates, strict=True)
     ]
-    return Table(columns(heads, range(2, 10)), cells)
+    return Table(columns(heads, range(2, 13)), cells, intervals={4: 3})
+
+
+def _band(option: Option) -> str:
+    low, middle, high = (option[f"latency_{end}"] for end in ("low", "ms", "high"))
+    return "" if low == high else interval_text(low, middle, high, format_value)
 
 
 def _figure(option: Option, name: str) -> str:
     value = option.get(name)
     if value is None:
         return ""
-    timed = name in ("latency_ms", "throughput", "cost_per_million")
-    return f"{'≈' if timed and option['basis'] != 'measured' else ''}{format_value(value)}"
+    timed = name in ("latency_ms", "throughput")
+    return f"{MARK if timed and option['basis'] != 'measured' else ''}{format_value(value)}"
 
 
 def _time(option: Option, head: str) -> str:
@@ -614,13 +545,7 @@ def _memory(option: Option) -> str:
     value = option["memory_mb"]
     if value is None:
         return ""
-    return f"{'' if option['memory_basis'] == 'measured' else '≈'}{format_value(value)}"
-
-
-def _by(rows: Sequence[Option]) -> list[str]:
-    if not any(map(is_imported, rows)):
-        return ["" for _ in rows]
-    return [in_a_word(option) for option in rows]
+    return f"{'' if option['memory_basis'] == 'measured' else MARK}{format_value(value)}"
 
 
 def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:

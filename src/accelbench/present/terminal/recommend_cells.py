@@ -14,7 +14,8 @@ from accelbench.judge.costs import money
 from accelbench.present.document import TonedText
 from accelbench.present.terminal.console import console
 from accelbench.present.texts import phrase
-from accelbench.recommend.evidence.cells import is_imported, threads_said
+from accelbench.recommend.evidence.cells import ITEMS, counted, is_imported, threads_said
+from accelbench.recommend.ranking import percent
 
 Answer = Mapping[str, Any]
 
@@ -32,7 +33,9 @@ def time_head(several: Iterable[Answer]) -> str:
 
 def statistic_said(candidate: Answer) -> str:
     """Which figure of its steps a time is; "" where there is none."""
-    statistic = (_figures(candidate) or candidate).get("figure")
+    known = _figures(candidate) or candidate
+    # A prediction is of no samples.
+    statistic = None if _is_predicted(known) else known.get("figure")
     return statistic_name(Statistic(statistic)) if statistic else ""
 
 
@@ -85,30 +88,34 @@ def _engine(runtime: str | None) -> str | None:
     return short_of(runtime) if runtime and narrow else runtime
 
 
+#: Stands before each value that is predicted.
+MARK = "~"
+
+
 def figures(candidate: Answer, several: bool = False) -> tuple[str, str, str]:
-    """Latency, where it lies, and throughput; an estimate is marked, and what is ruled has none."""
+    """Return latency, its interval and throughput; a prediction is marked, a rule has none."""
     known = _figures(candidate)
-    about = "" if _is_of_a_measurement(candidate) else "≈"
+    about = MARK if _is_predicted(known) else ""
     time, rate = (
         f"{about}{format_value(known[name])}" if known.get(name) is not None else ""
         for name in ("latency", "throughput")
     )
     return (
-        f"{time} {statistic_said(candidate)}" if several and time else time,
+        f"{time} {statistic_said(candidate)}".rstrip() if several else time,
         within(candidate),
         rate,
     )
 
 
 def within(candidate: Answer) -> str:
-    """Where its time lies: the interval of what was measured, the bounds of an estimate.
+    """Return the interval of a measured time, or the 90 % interval of a prediction.
 
-    A figure alone has none: that it is judged as if it might be 3 % off was not measured.
+    A single value has none: that it is judged as if it might be 3 % off was not measured.
     """
     known = _figures(candidate)
     if known.get("latency") is None:
         return ""
-    if _is_of_a_measurement(candidate):
+    if not _is_predicted(known):
         spread = read_spread(known.get("latency_interval"))
         return spread.text(known["latency"], format_value) if spread else ""
     low, high = known.get("latency_low"), known.get("latency_high")
@@ -127,11 +134,13 @@ def why_unclear(first: Answer) -> str:
 def units_of(several: Iterable[Answer]) -> set[str]:
     """What throughputs count."""
     known = (_figures(answer) for answer in several)
-    return {
-        str(prediction.get("throughput_unit") or "items")
+    units = {
+        str(prediction.get("throughput_unit") or ITEMS)
         for prediction in known
         if prediction.get("throughput") is not None
     }
+    # Images of one source are samples of another.
+    return units if len({counted(unit) for unit in units}) > 1 or len(units) < 2 else {ITEMS}
 
 
 def rate_head(units: set[str]) -> str:
@@ -151,9 +160,18 @@ def figure_columns(several: Sequence[Answer]) -> tuple[tuple[str, ...], list[tup
 
 
 def memory(candidate: Answer) -> str:
-    """Megabytes at the peak, as measured."""
-    known = _figures(candidate).get("memory_peak_mb")
-    return "" if known is None else format_value(known)
+    """Return megabytes at the peak, as measured or predicted."""
+    known = _figures(candidate)
+    if (took := known.get("memory_peak_mb")) is not None:
+        return format_value(took)
+    predicted = known.get("memory_mb")
+    return "" if predicted is None else f"{MARK}{format_value(predicted)}"
+
+
+def share(candidate: Answer, name: str) -> str:
+    """Return a probability in percent; "" if there is none."""
+    known = candidate.get(name)
+    return "" if known is None else percent(known)
 
 
 def error(candidate: Answer) -> str:
@@ -163,24 +181,40 @@ def error(candidate: Answer) -> str:
 
 
 def cost(candidate: Answer) -> str:
-    """Of a million items."""
+    """Return the cost of a million items with its interval."""
     known = candidate.get("cost_per_million")
-    return "" if known is None else money(known)
+    if known is None:
+        return ""
+    ends = [candidate.get(f"cost_per_million_{end}") for end in ("low", "high")]
+    band = "" if None in ends else f" ({money(float(ends[0] or 0))} … {money(float(ends[1] or 0))})"
+    return f"{money(known)}{band}"
+
+
+#: What a prediction rests on in a word or two, as columns have room for.
+_SHORT = {
+    "the model here, at other sizes": "the model",
+    "the model in another configuration": "the model elsewhere",
+    "models of its family in this configuration": "its family",
+    "other models in this configuration": "other models",
+    "other configurations": "other engines",
+    "vendor peaks alone": "peaks",
+    "measured peaks alone": "measured peaks",
+    "peaks of a typical device": "typical peaks",
+}
 
 
 def basis(candidate: Answer) -> str:
-    """The rung of a figure, or how a rule rates the platform; and whether that is not here."""
+    """Return how a value is known and whether its device is not here; a rule with its rating."""
     known = _rung(candidate)
-    rating = (
-        f": {candidate['performance_rating']}" if known == "rule" and "score" in candidate else ""
-    )
-    return f"{known}{rating}{', not here' if candidate.get('present') is False else ''}"
+    predicted = str(_figures(candidate).get("basis") or "")
+    of = f": {_SHORT.get(predicted, predicted)}" if known == "predicted" and predicted else ""
+    of += f": {candidate['performance_rating']}" if known == "rule" else ""
+    return f"{known}{of}{', not here' if candidate.get('present') is False else ''}"
 
 
 def in_a_word(candidate: Answer) -> str:
-    """Measured, imported, estimated, predicted or ruled, where there is no room for more."""
-    known = _rung(candidate)
-    return known if known in ("measured", "imported", "predicted", "rule", "") else "estimated"
+    """Return measured, imported, predicted or rule."""
+    return _rung(candidate)
 
 
 def _rung(candidate: Answer) -> str:
@@ -193,10 +227,10 @@ def is_measured(candidate: Answer) -> bool:
     return bool(candidate.get("basis") == "measured")
 
 
-def _is_of_a_measurement(candidate: Answer) -> bool:
-    return is_measured(candidate) or _figures(candidate).get("basis") == "measured"
+def _is_predicted(figures: Answer) -> bool:
+    return bool(figures.get("provenance") == Provenance.PREDICTED)
 
 
-def _figures(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
-    figures: Mapping[str, Any] = candidate.get("predictions") or {}
-    return {} if figures.get("provenance") == Provenance.PREDICTED else figures
+def _figures(candidate: Answer) -> Answer:
+    figures: Answer = candidate.get("predictions") or {}
+    return figures

@@ -1,30 +1,32 @@
-"""The best batch size and precision of a model under limits; unknown values do not fit."""
+"""The best batch size and precision of a model under limits, by their probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from accelbench.core.result_statistics import statistic_name
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
-from accelbench.recommend.choosing import Prices
-from accelbench.recommend.constraints.limits import OF_ITEMS, PRECISION, Limits, kept, limits_named
-from accelbench.recommend.constraints.measurement_candidates import (
-    BATCHES,
+from accelbench.recommend.candidate_predictions import PredictedCandidates
+from accelbench.recommend.choosing import AnswerBasis
+from accelbench.recommend.constraints.limits import (
     METERED,
+    OF_ITEMS,
+    PRECISION,
+    Limits,
+    limits_named,
+)
+from accelbench.recommend.constraints.measurement_candidates import (
     MeasurementTarget,
-    Rate,
     Words,
     are_mixed,
     case,
     compares_memory,
     first_batch,
-    merit,
     pareto,
-    rate_in,
     searches,
     sizes_meant,
     to_search,
@@ -32,8 +34,7 @@ from accelbench.recommend.constraints.measurement_candidates import (
     why_unmetered,
     worth_measuring,
 )
-from accelbench.recommend.constraints.options import Option, options
-from accelbench.recommend.estimated_figures import MEASURED, counted_memory
+from accelbench.recommend.constraints.options import Option, judged, options
 from accelbench.recommend.evidence.candidates import Candidate, sentences_of, set_aside
 from accelbench.recommend.evidence.cells import BY_OTHERS, of_machines, rounded, way_said
 from accelbench.recommend.evidence.model_evidence import (
@@ -44,14 +45,11 @@ from accelbench.recommend.evidence.model_evidence import (
     sentences,
     without_figure,
 )
+from accelbench.recommend.figures import MEASURED, counted_memory
 from accelbench.recommend.query import Query
+from accelbench.recommend.ranking import percent
 
 __all__ = ["Limits", "limits_named", "under"]
-
-
-OBJECTIVE = (
-    "Objective: the most items a second that keeps the limits, which need not be the largest batch."
-)
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,11 @@ class LimitSearch:
     options: Sequence[Option]
     candidates: Sequence[Candidate]
     batches: Sequence[int]
-    rate: Rate
+    objective: str
     otherwise: Sequence[OtherMeasurement] = ()
     elsewhere: bool = False  # it was measured, but not on the candidates
     aside: Sequence[Json] = ()  # results with unusable times
+    not_here: Sequence[Option] = field(default=())  # on devices that this machine lacks
 
     @cached_property
     def fits(self) -> list[Option]:
@@ -78,7 +77,7 @@ class LimitSearch:
 
     @cached_property
     def front(self) -> list[Option]:
-        return pareto(self.fits, self.rate)
+        return pareto(self.fits)
 
     @cached_property
     def unmeasured(self) -> list[str]:
@@ -86,7 +85,7 @@ class LimitSearch:
         return [candidate.name for candidate in self.candidates if candidate.name not in known]
 
     def _in_order(self, choices: Iterable[Option]) -> list[Option]:
-        return sorted(choices, key=lambda option: merit(option, self.rate))
+        return sorted(choices, key=lambda option: option.order)
 
 
 #: An answer under limits for Python and JSON; docs/choosing.md has its keys.
@@ -98,46 +97,52 @@ def under(
     limits: Limits,
     own: ModelEvidence,
     candidates: Sequence[Candidate],
-    named: Sequence[int] = (),
-    prices: Prices | None = None,
+    predicted: PredictedCandidates,
+    named: Sequence[int],
+    ground: AnswerBasis,
     here: MeasurementTarget | None = None,
 ) -> LimitAnswer:
     """Return the options that keep the limits, the best, and why the rest does not.
 
-    Batch sizes that were not measured are estimated; only the named ones count, if any is named.
-    `here` is where new results are stored.
+    Only the named batch sizes count, if any is named. `here` is where new results are stored.
     """
     every = [
         option
-        for option in options(query, own, candidates, named, prices)
+        for option in options(query, own, candidates, predicted.of, ground)
         if not named or option.batch_size in named
     ]
-    rate, counts = rate_in(every), unit_in(every)
+    counts, any_error = unit_in(every), query.precision is not None
 
-    def judged(several: Iterable[Option]) -> list[Option]:
-        any_error = query.precision is not None
-        verdicts = (
-            replace(option, why=kept(option, limits, counts, any_error=any_error))
-            for option in several
-        )
-        return _one_of_each(verdicts, rate)
+    def judge(several: Sequence[Option]) -> list[Option]:
+        made = judged(several, limits, ground, predicted.correlation, counts, any_error=any_error)
+        return _one_of_each(made)
 
-    aside = [measurement for candidate in candidates for measurement in own.otherwise(candidate)]
+    # What is here comes first, and in it values that rest on more than a typical device's peaks.
+    present = [option for option in every if _is_present(option, ground)]
+    strong = [option for option in present if option.figure and not option.figure.is_weak]
+    for some in (strong, present, every):
+        chosen = judge(some)
+        if any(not option.why for option in chosen):
+            break
+    else:
+        chosen = judge(present or every)
+    others = judge([option for option in every if option not in chosen and option not in present])
     search = LimitSearch(
-        query, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
+        query, limits, chosen, candidates, named, ground.objective,
+        [measurement for candidate in candidates for measurement in own.otherwise(candidate)],
+        bool(own.cells),
         [entry for entry in set_aside(candidates, own.unusable)
          if not named or entry["batch_size"] in named],
+        others,
     )  # fmt: skip
-    perhaps = list(search.options)
-    if not search.fits and not named:
-        # Nothing measured fits and no batch is named: consider further batches.
-        perhaps = judged(options(query, own, candidates, BATCHES, prices))
     metered = [name for name in METERED if name in limits.given]
     why = why_unmetered(candidate.name for candidate in candidates) if metered else ""
     unfilled = [f"{name}: {why}" for name in metered if why]
     here = replace(here or MeasurementTarget(), energy=bool(metered))
+    # No measurement shows what a configuration without a price costs.
+    is_open = not unfilled and (limits.max_cost is None or ground.prices is not None)
     to_verify = (
-        [] if unfilled else worth_measuring(query, limits, perhaps, candidates, named, rate, here)
+        worth_measuring(query, limits, search.options, candidates, named, here) if is_open else []
     )
 
     def entry_of(option: Option) -> dict[str, object]:
@@ -152,9 +157,10 @@ def under(
         "best": entry_of(search.fits[0]) if search.fits else None,
         "fits": [entry_of(option) for option in search.fits],
         "does_not_fit": [entry_of(option) for option in search.misfits],
+        "not_here": [entry_of(option) for option in search.not_here],
         "pareto": [entry_of(option) for option in search.front],
         "pareto_by": ["latency_ms", "throughput", *_by_memory(search)],
-        "objective": "throughput",
+        "objective": ground.objective,
         "to_verify": to_verify,
         "to_search": (
             to_search(query, limits, search.options, candidates, named, here)
@@ -168,14 +174,18 @@ def under(
     }
 
 
-def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
+def _is_present(option: Option, ground: AnswerBasis) -> bool:
+    own = option.figure is not None and option.figure.provenance == Provenance.MEASURED
+    platform = option.hardware.partition(":")[0]
+    return ground.present is None or own or ground.present(platform, option.device)
+
+
+def _one_of_each(judged: Iterable[Option]) -> list[Option]:
     """Return the best option of each name, preferably one that fits."""
-    best: dict[tuple[object, ...], tuple[tuple[bool, tuple[object, ...]], Option]] = {}
-    for option in judged:
-        order = (bool(option.why), merit(option, rate))
-        if option.name not in best or order < best[option.name][0]:
-            best[option.name] = order, option
-    return [option for _, option in best.values()]
+    found: dict[tuple[object, ...], Option] = {}
+    for option in sorted(judged, key=lambda one: (bool(one.why), one.order)):
+        found.setdefault(option.name, option)
+    return list(found.values())
 
 
 def _by_memory(search: LimitSearch) -> list[str]:
@@ -196,8 +206,8 @@ def _explained(
             yield from _too_large(search)
     elif search.fits:
         yield _best(search, what)
-        yield f"{len(search.fits)} of {len(search.options)} ways fit."
-        yield OBJECTIVE
+        yield f"{len(search.fits)} of {len(search.options)} configurations fit."
+        yield from _not_here(search)
     else:
         yield f"Nothing fits{what}: {_missed(search)}."
     if search.limits.min_throughput is not None:
@@ -273,8 +283,8 @@ def _best(search: LimitSearch, what: str) -> str:
         f"{statistic_name(best.statistic)} {rounded(best.latency.middle)} ms a step",
         f"{rounded(best.rate.middle)} {best.unit}/s, " if best.has_rate else "",
     )
-    if not best.measured:
-        step += f" (at worst {rounded(best.latency.high)})"
+    if best.latency.low < best.latency.high:
+        step += f" ({rounded(best.latency.low)} to {rounded(best.latency.high)})"
     whose, of_memory = best.basis, best.memory_basis
     if Provenance.IMPORTED in best.origin.rests_on:
         whose = f"{BY_OTHERS} ({best.origin.named})"
@@ -283,10 +293,24 @@ def _best(search: LimitSearch, what: str) -> str:
     memory = f", {rounded(best.memory.middle)} MB ({of_memory})" if best.memory else ""
     settings = ", ".join(f"{name}={value}" for name, value in sorted(best.settings.items()))
     where = " · ".join(part for part in (*way_said(best.row), settings) if part)
+    sure = f"best {search.objective} with {percent(best.probability)}"
+    sure += "" if best.fits == 1.0 else f", fits with {percent(best.fits)}"
     return (
-        f"{best.hardware} at batch {best.batch_size} in {best.precision}{what}: {whose},"
+        f"{best.hardware} at batch {best.batch_size} in {best.precision}{what}: {sure}; {whose},"
         f" {rate}{step}{memory} ({where})."
     )
+
+
+def _not_here(search: LimitSearch) -> Iterator[str]:
+    """Yield what the best option gives that this machine lacks."""
+    able = [option for option in search.not_here if not option.why]
+    if able:
+        best = min(able, key=lambda option: option.order)
+        yield (
+            f"Not on this machine: {best.hardware} ({best.device or best.runtime}) at batch"
+            f" {best.batch_size} in {best.precision}, {rounded(best.rate.middle)} {best.unit}/s;"
+            " --anywhere ranks it with the others."
+        )
 
 
 def _missed(search: LimitSearch) -> str:
@@ -296,7 +320,7 @@ def _missed(search: LimitSearch) -> str:
     most = min((*search.limits.given, PRECISION), key=lambda name: -limits.count(name))
     why, way = min(
         ((why, option) for why, option in missed if why.limit == most),
-        key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], search.rate)),
+        key=lambda pair: (not pair[0].open, pair[0].by, pair[1].order),
     )
     if most == PRECISION:
         return f"{limits.count(most)} of {len(search.options)} ways are out: {why.text}"

@@ -16,8 +16,8 @@ from accelbench.core.precision import MAX_ERROR, error_of, is_exact, why_inexact
 from accelbench.core.result_statistics import statistic_name
 from accelbench.core.safe_text import in_quotes
 from accelbench.recommend import validation
-from accelbench.recommend.estimated_figures import MEASURED, Bounds
 from accelbench.recommend.evidence.cells import counted, rounded
+from accelbench.recommend.figures import MEASURED, Bounds
 
 if TYPE_CHECKING:
     from accelbench.recommend.constraints.options import Option
@@ -27,6 +27,8 @@ UNMEASURED = "was not measured"
 _NO_PRICE = "no price is known"
 #: The default limit of the error of quantised outputs.
 PRECISION = "precision"
+#: Limits that require a run with --energy.
+METERED = ("max_power", "max_energy")
 #: Limits that concern items.
 OF_ITEMS = ("min_throughput", "max_cost", "max_energy")
 

@@ -12,7 +12,7 @@ it is compared with.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -45,12 +45,12 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.detect import list_platforms
 from accelbench.hardware.telemetry.energy import energy_meter
 from accelbench.models.inputs import settle
-from accelbench.recommend.constraints.limits import Limits
+from accelbench.recommend.constraints.limits import METERED, Limits
 from accelbench.recommend.constraints.options import Option
-from accelbench.recommend.estimated_figures import counted_memory
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import ITEMS, counted, sizes_of
 from accelbench.recommend.evidence.model_evidence import own_shapes
+from accelbench.recommend.figures import counted_memory
 from accelbench.recommend.query import GENERATING, SIZES, Query
 
 #: What `run` takes after a platform's colon. A device's whole name has spaces, which split lists.
@@ -98,10 +98,14 @@ class _NoCommandError(Exception):
 
 
 def remedy(
-    query: Query, candidate: Candidate, target: MeasurementTarget, engine: str | None = None
+    query: Query,
+    candidate: Candidate,
+    target: MeasurementTarget,
+    engine: str | None = None,
+    precision: str | None = None,
 ) -> Remedy:
-    """Return what measures a question on a candidate, by an engine if its default one failed."""
-    precision = query.precision or default_precision(candidate.platform, engine)
+    """Return what measures a question on a candidate, by an engine if it is not the default."""
+    precision = query.precision or precision or default_precision(candidate.platform, engine)
     words = _words(query, candidate.name, precision, query.batch, target.sizes)
     if query.spec is not None and query.mode == Mode.INFERENCE and not words["shapes"]:
         # A forward pass could not be compared with the requests that other platforms answer.
@@ -302,18 +306,9 @@ def _settings(words: Words) -> Iterator[str]:
         yield from ("--data", words["data"])
 
 
-#: The rate of an option, at least, in a unit that all options have.
-Rate = Callable[[Option], float]
-
-
 def are_mixed(options: Iterable[Option]) -> bool:
     """Return whether rates have units that do not compare, such as tokens and items."""
     return len({counted(option.unit) for option in options}) > 1
-
-
-def rate_in(options: Iterable[Option]) -> Rate:
-    """Return how options compare: by their rates, else by items of the batch a second."""
-    return _pace if are_mixed(options) else _rate
 
 
 def unit_in(options: Iterable[Option]) -> str:
@@ -324,24 +319,18 @@ def unit_in(options: Iterable[Option]) -> str:
     )
 
 
-def merit(option: Option, rate: Rate) -> tuple[object, ...]:
-    """Return the sort key: the highest rate first."""
-    return (-rate(option), not option.measured, option.time, *option.name)
-
-
 def compares_memory(options: Iterable[Option]) -> bool:
     """Return whether the memory of all options is known."""
     return all(option.memory is not None for option in options)
 
 
-def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
+def pareto(options: Sequence[Option]) -> list[Option]:
     """Return the options that no other beats in latency, rate, and memory if all know theirs."""
-    held = rate or rate_in(options)
-    by_memory = compares_memory(options)
+    mixed, by_memory = are_mixed(options), compares_memory(options)
 
     def figures(option: Option) -> tuple[float, ...]:
         memory = (option.memory.high,) if by_memory and option.memory else ()
-        return (option.time, -held(option), *memory)
+        return (option.time, -(option.pace if mixed else option.throughput), *memory)
 
     every = [figures(option) for option in options]
 
@@ -352,19 +341,9 @@ def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
         )
 
     front = [option for option, mine in zip(options, every, strict=True) if not beaten(mine)]
-    return sorted(front, key=lambda option: (option.time, merit(option, held)))
+    return sorted(front, key=lambda option: (option.time, option.order))
 
 
-def _rate(option: Option) -> float:
-    return option.throughput
-
-
-def _pace(option: Option) -> float:
-    return option.pace
-
-
-#: Limits that require a run with --energy.
-METERED = ("max_power", "max_energy")
 #: Platforms that compute on the host's CPU.
 _OF_THE_HOST = ("cpu", "wasm")
 
@@ -402,17 +381,14 @@ def worth_measuring(
     options: Sequence[Option],
     candidates: Sequence[Candidate],
     batches: Sequence[int],
-    rate: Rate,
     here: MeasurementTarget,
 ) -> list[Words]:
     """Return the best option that fits, and those that may be better or may fit.
 
     If none fits, each hardware without results is added at its first batch.
     """
-    fits = sorted(
-        (option for option in options if not option.why), key=lambda option: merit(option, rate)
-    )
-    cases = [case(query, option, here) for option in [*fits[:1], *_promising(options, fits, rate)]]
+    fits = sorted((option for option in options if not option.why), key=lambda one: one.order)
+    cases = [case(query, option, here) for option in [*fits[:1], *_promising(options, fits)]]
     if fits:
         return cases
     known = {option.hardware for option in options}
@@ -454,17 +430,15 @@ def sizes_meant(query: Query) -> dict[str, int]:
     return {**own, **query.shapes}
 
 
-def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) -> Iterator[Option]:
-    """Yield options that may be better than the best, or else may fit, the fastest first."""
-    least = rate(fits[0]) if fits else 0.0
-    able = (option for option in options if option not in fits[:1] and _most(option, rate) > least)
-    may = [option for option in able if all(why.open for why in option.why) and _tells(option)]
-    may.sort(key=lambda option: (bool(option.why), merit(option, rate)))
-    yield from may[:_MOST]
-
-
-def _most(option: Option, rate: Rate) -> float:
-    return rate(option) * option.time / option.latency.middle
+def _promising(options: Sequence[Option], fits: Sequence[Option]) -> Iterator[Option]:
+    """Yield options that may be the best, or else may fit, the most probable first."""
+    able = (option for option in options if option not in fits[:1] and _tells(option))
+    may = [
+        option
+        for option in able
+        if option.probability > 0.0 or (option.why and all(why.open for why in option.why))
+    ]
+    yield from sorted(may, key=lambda option: (-option.probability, option.order))[:_MOST]
 
 
 def _tells(option: Option) -> bool:

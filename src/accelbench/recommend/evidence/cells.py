@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import median
 from typing import Any
 
 from accelbench.core.case import Option as Setting
@@ -255,11 +254,6 @@ def counted(unit: str) -> str:
     return unit if unit_kind(unit) else ITEMS
 
 
-def items_a_step(cells: Sequence[EvidenceCell]) -> float:
-    """Return how many items a step makes for each item of its batch: 1 image, many tokens."""
-    return median(cell.throughput * cell.latency / (1e3 * cell.batch) for cell in cells)
-
-
 def rounded(value: float) -> str:
     """Format a value with four digits and without an exponent."""
     return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
@@ -267,6 +261,7 @@ def rounded(value: float) -> str:
 
 #: Settings that have no column of their own in a table.
 SETTINGS = ("compiled", "threads", "options", "machine", "device_fingerprint")
+_OF_A_MACHINE = ("machine", "device_fingerprint", "threads")
 #: Which result of several machines represents a device.
 BY_FASTEST = ", each device by its fastest"
 
@@ -312,8 +307,13 @@ def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[st
 
 
 def differing(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the settings that are not equal in all rows."""
-    return tuple(name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1)
+    """Return the settings that are not equal in all rows; a prediction has no machine."""
+
+    def values(name: str) -> set[str]:
+        known = [row for row in rows if row.get(name) is not None or name not in _OF_A_MACHINE]
+        return {str(row.get(name)) for row in known}
+
+    return tuple(name for name in SETTINGS if len(values(name)) > 1)
 
 
 def of_machines(machines: Mapping[str, Sequence[str]], how: str = "") -> str:

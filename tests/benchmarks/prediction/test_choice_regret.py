@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accelbench.predict.scoring import Predictions
+from prediction.choice_regret import MARGIN, ConstantRule, chosen_among, on_a_device, regrets
 from prediction.measurements import TableConfiguration, TableMeasurement
-from prediction.regret import MARGIN, ConstantRule, chosen_among, on_a_device, regrets
 
 EAGER = TableConfiguration("a card", "cuda", "torch 2.4 eager", "amp", "inference", "nchw", "")
 COMPILED = replace(EAGER, runtime="torch 2.4 inductor")
