@@ -34,9 +34,9 @@ from accelbench.models.polynomials import (
     Batches,
     InexactError,
     Rule,
+    drop_dominated,
     exact,
     fit,
-    undominated,
 )
 
 #: What the peak of a training step may be off by between the points that were counted.
@@ -206,7 +206,7 @@ def _difference(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[st
 def _together(first: Mapping[str, Any], growth: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {name: [first[name], growth[name]] for name in QUANTITIES}
     moments = [[*a, *b] for a, b in zip(first[PEAK], growth[PEAK], strict=True)]
-    kept = undominated(moments)
+    kept = drop_dominated(moments)
     made[PEAK] = [[moment[:2], moment[2:]] for moment in kept]
     return made
 

@@ -18,10 +18,10 @@ import torch.distributed as dist
 
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
-from accelbench.models.build import built
+from accelbench.models.build import build_module
 from accelbench.models.find import find
 from accelbench.models.inputs import make_inputs, settle
-from accelbench.models.losses import named
+from accelbench.models.losses import find_loss
 
 
 def main() -> None:
@@ -32,7 +32,9 @@ def main() -> None:
     rank, world = dist.get_rank(), dist.get_world_size()
     spec = find(model)
     assert spec.training is not None
-    module = built(spec.training_variant, 0, "random", False, torch.float32, None).module.train()
+    module = build_module(
+        spec.training_variant, 0, "random", False, torch.float32, None
+    ).module.train()
     arrays = make_inputs(spec, settle(spec, Shapes(int(batch))), 0, Mode.TRAINING)
     rows = int(batch) if strategy == "tp" else int(batch) // world
     first = 0 if strategy == "tp" else rank * rows
@@ -50,7 +52,7 @@ def main() -> None:
         fully_shard(module)
     labels = {label.name for label in spec.training.labels}
     fed = {n: t for n, t in inputs.items() if n not in labels}
-    loss_of = named(spec.training.loss)
+    loss_of = find_loss(spec.training.loss)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4)
     asked = Path(pipe).open(encoding="ascii") if rank == 0 else None  # noqa: SIM115 - to the end
     while steps := _steps(asked):

@@ -13,7 +13,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.models.build import build
 from accelbench.models.find import find
 from accelbench.models.inputs import make_inputs
-from accelbench.models.losses import named
+from accelbench.models.losses import find_loss
 
 LEARNING_RATE = 1e-4
 
@@ -55,7 +55,7 @@ class BareLoop:
 
     def train(self, steps: int) -> list[float]:
         """The losses of so many steps with AdamW."""
-        loss_of = named(self._how.loss)
+        loss_of = find_loss(self._how.loss)
         labels = {label.name for label in self._how.labels}
         fed = {name: tensor for name, tensor in self.inputs.items() if name not in labels}
         optimizer = torch.optim.AdamW(self.module.train().parameters(), lr=LEARNING_RATE)

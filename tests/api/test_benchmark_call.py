@@ -18,7 +18,7 @@ from accelbench.api.live_objects import batches_meant
 from accelbench.api.result import Result
 from accelbench.core.errors import UsageError
 from accelbench.models.code_models import loading
-from accelbench.models.code_models.models import described
+from accelbench.models.code_models.models import describe_code_model
 from accelbench.store.opening import open_store
 
 
@@ -135,7 +135,7 @@ def test_a_word_is_called_as_it_is_told_and_the_catalogue_as_it_is(tmp_path):
 def test_a_live_object_is_called_no_file_that_its_owner_has_not(tmp_path):
     """A note said that live_object.py was run, which was written for it."""
     spec = _spec(product, (np.ones((2, 3)), np.ones((3, 2))), "mine", tmp_path)
-    (first, *_) = described(spec)
+    (first, *_) = describe_code_model(spec)
     assert "live_object" not in first
     assert first.endswith("it was made again to look at it, and is in every worker.")
 

@@ -17,7 +17,7 @@ from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.artifacts.make import make
 from accelbench.engines.artifacts.recipe import Recipe
-from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.file_models.given_inputs import parse_inputs
 from accelbench.models.inputs import settle
 from accelbench.models.selection import choose
 from kept_artefacts import kept_artefacts
@@ -26,7 +26,7 @@ from kept_artefacts import kept_artefacts
 @cache
 def chosen(model: str, inputs: tuple[str, ...] = ()) -> ModelSpec:
     """A model by its name; of a file a process looks at it, for a second."""
-    given = given_inputs(list(inputs)) if inputs else None
+    given = parse_inputs(list(inputs)) if inputs else None
     return choose([model], None, (), (), all_models=False, inputs=given)[0]
 
 

@@ -25,7 +25,7 @@ from accelbench.core.vocabulary import Mode, PrecisionVerdict, Timing
 from accelbench.engines.scripted import ScriptedSession
 from accelbench.engines.shared.sketches import MOST_VALUES, outputs_digest, sketch
 from accelbench.measure.block_validation import refuse_bad_block
-from accelbench.models.short_steps import shortened
+from accelbench.models.short_steps import shorten_steps
 from accelbench.run.verify.precision_proof import prove_precision
 from accelbench.run.verify.timed_steps import refuse_other, right_of
 from accelbench.run.verify.training_steps import other_moves
@@ -206,7 +206,7 @@ class SessionChecks:
             if not isinstance(session, LastStepOutputs):
                 assert isinstance(session, ScriptedSession)  # which computes nothing
                 return
-            short = shortened(case)
+            short = shorten_steps(case)
             other = right_of(short, session.outputs(session.prepare(short, 3)))
             inputs = session.prepare(short)
             session.sample(inputs, 2, timing)

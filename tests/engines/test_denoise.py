@@ -80,7 +80,7 @@ def test_what_is_left_of_the_noise_follows_the_papers_formula(session):
         with torch.no_grad():
             noise = session._module(
                 sample=torch.from_numpy(sample).float(),
-                timestep=torch.is_full((2,), time),
+                timestep=torch.full((2,), time),
                 encoder_hidden_states=inputs["encoder_hidden_states"],
             ).sample.numpy()
         image = (sample - (1 - kept[time]) ** 0.5 * noise) / kept[time] ** 0.5

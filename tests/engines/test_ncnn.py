@@ -13,7 +13,7 @@ from accelbench.engines.artifacts.cache import Cache
 from accelbench.engines.artifacts.make import make
 from accelbench.engines.artifacts.recipe import Recipe
 from accelbench.models.file_models import models
-from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.file_models.given_inputs import parse_inputs
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.file_models.looking import look
 from accelbench.models.file_models.models import model_of_file
@@ -68,10 +68,10 @@ def test_an_input_states_its_sizes(tmp_path, sizes):
 def test_an_owner_says_sizes_of_one_item_or_with_the_batch(tmp_path):
     path = str(write(tmp_path / "net.param", "0=24 1=20 2=3"))
     for said in ("[3,32,40]", "[batch,3,32,40]"):
-        spec = model_of_file(path, given_inputs([f"in0={said}"]))
+        spec = model_of_file(path, parse_inputs([f"in0={said}"]))
         assert spec.inputs[0].shape == ("batch", 3, 32, 40)
     with pytest.raises(UsageError, match="1 to 4 axes beside the batch"):
-        model_of_file(path, given_inputs(["in0=[batch,1,1,3,32,40]"]))
+        model_of_file(path, parse_inputs(["in0=[batch,1,1,3,32,40]"]))
 
 
 def test_sizes_that_nothing_tells_are_asked_for(tmp_path):
@@ -81,7 +81,7 @@ def test_sizes_that_nothing_tells_are_asked_for(tmp_path):
     with pytest.raises(UsageError, match="does not say what sizes") as refused:
         model_of_file(str(path))
     assert "--input a=[3,224,224]" in str(refused.value.advice)
-    assert model_of_file(str(path), given_inputs(["a=[7]"])).inputs[0].shape == ("batch", 7)
+    assert model_of_file(str(path), parse_inputs(["a=[7]"])).inputs[0].shape == ("batch", 7)
 
 
 def test_a_table_takes_numbers_of_its_rows(tmp_path):

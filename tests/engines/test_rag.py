@@ -11,7 +11,7 @@ from accelbench.core.vocabulary import Timing
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.find import find
 from accelbench.models.inputs import make_inputs, settle
-from accelbench.models.losses import named
+from accelbench.models.losses import find_loss
 from refusals import refusal
 
 CPU = Device("cpu", "a processor")
@@ -117,7 +117,7 @@ def test_a_forward_pass_gives_logits_of_the_question(session):
 def test_the_generator_alone_learns(session):
     network = session._module.train()
     inputs = session.prepare(case_of(new_tokens=None))
-    named(SPEC.training.loss)(network(**inputs), inputs).backward()
+    find_loss(SPEC.training.loss)(network(**inputs), inputs).backward()
     learn = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
     assert learn == {n for n, _ in network.named_parameters() if n.startswith("generator.")}
     assert not network.embedder.training  # dropout would find other passages

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from accelbench.core.case import Shapes
-from accelbench.models.build import build, built, constructor, parameter_count, skeleton
+from accelbench.models.build import build, build_module, constructor, parameter_count, skeleton
 from accelbench.models.find import every_model, find
-from accelbench.models.initial import initialised
+from accelbench.models.initial import initialise
 from accelbench.models.inputs import make_inputs
 from accelbench.models.narrow import weights_digest
 from refusals import refusal
@@ -97,7 +97,7 @@ class Awkward(torch.nn.Module):
 
 
 def test_fills_are_done_in_order_and_survive_the_cast():
-    made, _ = initialised(Awkward, seed=0)
+    made, _ = initialise(Awkward, seed=0)
     assert made.truncated.abs().max() <= 1
     assert 0.4 < made.truncated.std() < 0.7
     assert made.rows[2].eq(0).all()
@@ -108,8 +108,8 @@ def test_fills_are_done_in_order_and_survive_the_cast():
     assert made.head.weight is made.rows
     assert made.steps.tolist() == [0, 1, 2, 3]
 
-    made, digest = initialised(Awkward, seed=0, dtype=torch.float16)
-    whole, same = initialised(Awkward, seed=0)
+    made, digest = initialise(Awkward, seed=0, dtype=torch.float16)
+    whole, same = initialise(Awkward, seed=0)
     assert digest == same
     assert made.head.weight is made.rows
     assert made.steps.dtype is torch.int64
@@ -121,7 +121,7 @@ def test_fills_are_done_in_order_and_survive_the_cast():
 
     torch.manual_seed(11)
     plain = construct()
-    made, _ = initialised(construct, seed=11)
+    made, _ = initialise(construct, seed=11)
     for a, b in zip(plain.parameters(), made.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -134,8 +134,8 @@ SMALL = [s for s in every_model() if "small" in s.sets]
 def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec, trained):
     """Ties and buffers too; and its digest is that of the fp32 weights."""
     spec = spec.training_variant if trained and spec.training else spec
-    whole = built(spec, seed=3)
-    narrow = built(spec, seed=3, dtype=torch.bfloat16)
+    whole = build_module(spec, seed=3)
+    narrow = build_module(spec, seed=3, dtype=torch.bfloat16)
     assert narrow.digest == whole.digest == weights_digest(whole.module)
     for module in (whole.module, narrow.module):
         assert not module.training
@@ -154,15 +154,15 @@ def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec, trained):
 def test_a_model_never_all_exists_in_fp32_where_sixteen_bits_are_wanted():
     program = (
         "import re, torch\n"
-        "from accelbench.models.initial import initialised\n"
+        "from accelbench.models.initial import initialise\n"
         "def peak():\n"
         "    return int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
         "def construct():\n"
         "    layers = [torch.nn.Linear(4096, 2048, bias=False) for _ in range(16)]\n"
         "    return torch.nn.Sequential(*layers)\n"
-        "initialised(lambda: torch.nn.Linear(64, 64), 0, torch.bfloat16)\n"
+        "initialise(lambda: torch.nn.Linear(64, 64), 0, torch.bfloat16)\n"
         "before = peak()\n"
-        "module, _ = initialised(construct, 0, torch.bfloat16)\n"
+        "module, _ = initialise(construct, 0, torch.bfloat16)\n"
         "print((peak() - before) / 1024)\n"
     )
     done = subprocess.run(

@@ -23,7 +23,7 @@ from accelbench.models.inputs import (
     settle,
     throughput_unit,
 )
-from accelbench.models.losses import named
+from accelbench.models.losses import find_loss
 from accelbench.models.narrow import weights_digest
 from accelbench.models.selection import choose
 
@@ -258,7 +258,7 @@ def test_training_of_text_reaches_every_weight(spec, narrow):
     torch.manual_seed(0)  # gradients of two items may cancel, as dropout has it
     with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
         outputs, fed = stepped(spec, module, Shapes(2, sequence=12))
-        loss = named(spec.training.loss)(outputs, fed)
+        loss = find_loss(spec.training.loss)(outputs, fed)
     loss.backward()
     assert torch.isfinite(loss)
     for name, weight in module.named_parameters():
@@ -277,7 +277,7 @@ def test_a_training_step_reaches_the_weights(spec):
     module = build(spec.training_variant, seed=0).train()
     torch.manual_seed(0)
     outputs, fed = stepped(spec, module, Shapes(2))
-    loss = named(spec.training.loss)(outputs, fed)
+    loss = find_loss(spec.training.loss)(outputs, fed)
     assert loss.ndim == 0
     assert torch.isfinite(loss)
     loss.backward()
@@ -448,7 +448,7 @@ def test_training_of_wav2vec2_repeats():
         module = build(spec.training_variant, seed=0).train()
         torch.manual_seed(0)
         outputs, fed = stepped(spec, module, Shapes(2))
-        losses.append(float(named("ctc")(outputs, fed).detach()))
+        losses.append(float(find_loss("ctc")(outputs, fed).detach()))
     assert losses[0] == losses[1]
 
 

@@ -9,12 +9,12 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError, UsageError
 from accelbench.core.model import CodeKind, FileFormat
 from accelbench.core.serial import case_from_json, case_to_json
-from accelbench.models.build import build, built
+from accelbench.models.build import build, build_module
 from accelbench.models.code_models.loading import code_word
-from accelbench.models.code_models.models import described, model_of_code
-from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.code_models.models import describe_code_model, model_of_code
+from accelbench.models.file_models.given_inputs import parse_inputs
 from accelbench.models.inputs import input_shapes, make_inputs
-from accelbench.models.losses import of_module
+from accelbench.models.losses import loss_of_module
 from accelbench.models.narrow import in_precision
 from accelbench.models.selection import choose
 from code_looked_at import look_here
@@ -58,7 +58,7 @@ def spec(tmp_path, monkeypatch):
         (tmp_path / "mine.py").write_text(source)
         word = code_word(f"mine.py:{attribute}")
         assert word is not None
-        return model_of_code(word, given_inputs(inputs), reference)
+        return model_of_code(word, parse_inputs(inputs), reference)
 
     return made
 
@@ -109,8 +109,8 @@ def test_a_factory_says_names_types_and_values(spec):
     assert (scale.shape, scale.dtype) == (("batch", 1), "float")
     assert (made.code.kind, made.code.made_by) == (CodeKind.MODULE, "factory")
     assert made.format is None
-    assert "runs in every worker" in described(made)[0]
-    assert "3 to 60: the least and the largest" in described(made)[1]
+    assert "runs in every worker" in describe_code_model(made)[0]
+    assert "3 to 60: the least and the largest" in describe_code_model(made)[1]
 
 
 def test_an_owner_says_more_of_an_input(spec):
@@ -131,7 +131,10 @@ def test_an_example_says_the_rest(spec):
     made = spec("Flat")
     assert made.fixed_batch == 3
     assert made.inputs[0].shape == (3, 4)
-    assert "at a batch of 3 alone: with its example twice over it fails" in described(made)[-1]
+    assert (
+        "at a batch of 3 alone: with its example twice over it fails"
+        in describe_code_model(made)[-1]
+    )
     made = spec("make")
     case = Case(made, Target("pytorch", "cpu"), "fp32", Shapes(2))
     assert case_from_json(case_to_json(case)) == case
@@ -139,26 +142,26 @@ def test_an_example_says_the_rest(spec):
 
 def test_its_weights_are_its_own_and_the_same_in_each_worker(spec):
     made = spec("make")
-    first, second = built(made, 0), built(made, 0)
-    assert first.digest == second.digest != built(made, 1).digest
+    first, second = build_module(made, 0), build_module(made, 0)
+    assert first.digest == second.digest != build_module(made, 1).digest
     inputs = make_inputs(made, Shapes(2), 0)
     assert inputs["ids"].min() >= 3
     assert inputs["ids"].max() <= 60
     fixed = spec("linear")
-    one, other = built(fixed, 0), built(fixed, 0)
+    one, other = build_module(fixed, 0), build_module(fixed, 0)
     assert one.digest == other.digest
     assert one.module is not other.module  # what trained the first has not trained the second
 
 
 def test_other_code_or_weights_than_looked_at(spec):
-    first = built(spec("make"), 0)
+    first = build_module(spec("make"), 0)
     second = spec("make", source=MODULES.replace(".mean(1)", ".sum(1)"))
-    assert built(second, 0).digest != first.digest
+    assert build_module(second, 0).digest != first.digest
     assert second.config_digest == spec("make").config_digest  # its history goes on
     made = spec("make")
     Path("mine.py").write_text(MODULES + "\n")
     with pytest.raises(CaseError, match="was changed after the run had looked at it"):
-        built(made, 0)
+        build_module(made, 0)
 
     Path("mine_part.py").write_text("WIDTH = 8")
     source = MODULES + "\nimport mine_part\n"
@@ -166,10 +169,10 @@ def test_other_code_or_weights_than_looked_at(spec):
     assert [Path(file).name for file in first.code.sources] == ["mine.py", "mine_part.py"]
     Path("mine_part.py").write_text("WIDTH = 9")
     with pytest.raises(CaseError, match="was changed"):
-        built(first, 0)
+        build_module(first, 0)
 
     with pytest.raises(CaseError, match="brings its weights"):
-        built(spec("make"), 0, "hub")
+        build_module(spec("make"), 0, "hub")
 
 
 CALLABLES = """
@@ -209,7 +212,7 @@ def test_what_is_no_module_is_timed_as_it_is(spec):
         made = spec(attribute, source=CALLABLES)
         assert (made.format, made.fixed_batch) == (FileFormat.CALLABLE, 1)
         assert (made.code.made_by, made.inputs, made.item) == (made_by, (), "calls")
-        assert "called with its own inputs" in described(made)[1]
+        assert "called with its own inputs" in describe_code_model(made)[1]
     drawn = spec("bare", "x=float32[batch,64]", "y=int64[2]:0..9", source=CALLABLES)
     assert drawn.fixed_batch is None
     assert [entry.shape for entry in drawn.inputs] == [("batch", 64), (2,)]
@@ -270,7 +273,7 @@ def test_an_input_that_a_model_does_not_have_is_refused_with_those_that_it_has(
 
 def test_what_names_code_or_inputs(tmp_path):
     with pytest.raises(UsageError, match="its inputs are input_ids, attention_mask"):
-        choose(["bert-tiny"], inputs=given_inputs(["x=0..3"]))
+        choose(["bert-tiny"], inputs=parse_inputs(["x=0..3"]))
     with pytest.raises(UsageError, match=r"Name it behind a colon: mine\.py:make"):
         choose([str(tmp_path / "mine.py")])
 
@@ -285,7 +288,7 @@ def test_it_is_looked_at_in_a_process_that_ends(tmp_path, monkeypatch):
     Path("gone.py").write_text("import os\nprint('so far')\nos._exit(3)")
     with pytest.raises(UsageError) as gone:
         choose(["gone.py:f"])
-    assert "its process ended (exit code 3); it said: so far." in gone.value.message
+    assert "its process ended (exit code 3); its last output: so far." in gone.value.message
     assert "os._exit in it ends whoever measures it" in gone.value.advice
 
 
@@ -304,12 +307,12 @@ def test_a_factory_says_how_its_module_is_trained(spec):
     made = spec("make", source=TRAINED)
     (labels,) = made.training.labels
     assert (labels.name, labels.shape, labels.low, labels.high) == ("labels", ("batch",), 0, 3)
-    module = built(made.training_variant, 0).module
+    module = build_module(made.training_variant, 0).module
     assert list(module.state_dict()) == ["weight", "bias"]  # its loss is no layer of it
     fed = {"labels": torch.tensor([1, 2])}
     outputs = module(torch.ones(2, 4))
     right = torch.nn.functional.cross_entropy(outputs, fed["labels"])
-    assert torch.equal(of_module(made.training.loss, module)(outputs, fed), right)
+    assert torch.equal(loss_of_module(made.training.loss, module)(outputs, fed), right)
     assert spec("linear").training is None
 
 

@@ -12,7 +12,7 @@ from accelbench.models.cost import COSTS_FILE, cost, engine_bytes, flops, memory
 from accelbench.models.find import every_model, find
 from accelbench.models.inputs import input_bytes
 from accelbench.models.passes import Passes, TrainingPasses
-from accelbench.models.polynomials import InexactError, through, undominated, value
+from accelbench.models.polynomials import InexactError, drop_dominated, through, value
 
 everyone = pytest.mark.parametrize("spec", every_model(), ids=lambda s: s.id)
 
@@ -223,4 +223,4 @@ def test_polynomials_are_of_whole_numbers_and_undominated():
     assert value(through((1, 2), (1, 2, 3), whole), 7, 11) == 7 * 11 * 10
 
     small, large, steep = [[0, 1], [1, 0]], [[0, 2], [1, 0]], [[0, 0], [0, 3]]
-    assert undominated([small, large, steep, small]) == [large, steep]
+    assert drop_dominated([small, large, steep, small]) == [large, steep]

@@ -18,7 +18,7 @@ from accelbench.models.build import build
 from accelbench.models.counting import UnknownOperationError, count_forward
 from accelbench.models.find import every_model, find
 from accelbench.models.inputs import make_inputs
-from accelbench.models.losses import named
+from accelbench.models.losses import find_loss
 from accelbench.models.passes import Passes, TrainingPasses
 
 
@@ -243,7 +243,7 @@ def test_products_of_training_agree_with_torchs_own_counter(spec):
     labels = {label.name for label in spec.training.labels}
     with torchs_own() as theirs:
         outputs = module(**{name: t for name, t in fed.items() if name not in labels})
-        named(spec.training.loss)(outputs, fed).backward()
+        find_loss(spec.training.loss)(outputs, fed).backward()
     ours = TrainingPasses(spec).step(Shapes(2)).matmul_flops
     assert ours == pytest.approx(theirs.get_total_flops(), rel=0.02)
 

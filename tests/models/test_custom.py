@@ -168,7 +168,7 @@ def test_own_models_train_where_their_class_tells_how(ours):
     from accelbench.core.vocabulary import Mode
     from accelbench.models.build import build
     from accelbench.models.inputs import make_inputs
-    from accelbench.models.losses import named
+    from accelbench.models.losses import find_loss
 
     torch.set_num_threads(1)
     assert ours["our-encoder"].training is None
@@ -181,7 +181,7 @@ def test_own_models_train_where_their_class_tells_how(ours):
         labels = {one.name for one in spec.training.labels}
         module = build(spec.training_variant, seed=0)
         outputs = module(**{key: value for key, value in fed.items() if key not in labels})
-        loss = named(spec.training.loss)(outputs, fed)
+        loss = find_loss(spec.training.loss)(outputs, fed)
         loss.backward()
         assert torch.isfinite(loss), name
         gradients = [p.grad for p in module.parameters() if p.grad is not None]

@@ -6,7 +6,7 @@ import torch
 from diffusers import DDIMScheduler
 
 from accelbench.core.errors import UnsupportedError
-from accelbench.models.denoising import TIMES, Schedule, denoised
+from accelbench.models.denoising import TIMES, Schedule, denoise
 
 
 def scheduler(steps):
@@ -50,7 +50,7 @@ def test_a_denoiser_is_asked_for_every_item_at_each_time():
         return np.zeros_like(sample)
 
     start = np.ones((3, 1, 2, 2), np.float32)
-    found = denoised(look, start, Schedule(4), passes=2)
+    found = denoise(look, start, Schedule(4), passes=2)
     assert [times for _, times, _ in asked] == [[751] * 3, [501] * 3]
     assert all(dtype == np.int64 for _, _, dtype in asked)
     # Without noise a step only scales, and more with each.

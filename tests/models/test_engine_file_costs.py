@@ -13,9 +13,9 @@ import ncnn_model
 import tflite_model
 from accelbench.core.case import Shapes
 from accelbench.models.cost import cost
-from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.file_models.given_inputs import parse_inputs
 from accelbench.models.file_models.models import model_of_file
-from accelbench.models.graph_files.costs import counted
+from accelbench.models.graph_files.costs import count_file
 from accelbench.models.graph_files.steps import UntracedError
 
 CODES, KINDS = schema.BuiltinOperator, schema.BuiltinOptions
@@ -94,7 +94,7 @@ def test_operators_of_tensorflow_lite_are_counted(tmp_path):
             ("SOFTMAX", ["y"], "s", options("SoftmaxOptions", beta=1.0)),
         ],
     )  # fmt: skip
-    found = counted(path, "tflite", {})["forward"]["fp32"]
+    found = count_file(path, "tflite", {})["forward"]["fp32"]
     places = 4 * 4
     each = 2 * places * 16 * 27 + 16 * places  # the convolution, and what it puts on its result
     each += 2 * places * 16 * 9 + 16 * places  # by channel; a mean reads all of it
@@ -117,7 +117,7 @@ def test_a_transposed_convolution_multiplies_what_it_reads(tmp_path):
           options("TransposeConvOptions", padding=1, strideW=2, strideH=2))],
         sizes=(1, 8, 8, 5),
     )  # fmt: skip
-    found = counted(path, "tflite", {"x": [1, 4, 4, 3]})["forward"]["fp32"]
+    found = count_file(path, "tflite", {"x": [1, 4, 4, 3]})["forward"]["fp32"]
     assert found["flops"] == [[2 * 4 * 4 * 3 * 5 * 4], [0]]
 
 
@@ -128,7 +128,7 @@ def test_an_operator_that_no_rule_counts_is_named(tmp_path):
         [("SIGN", ["x"], "y", (0, None)), ("ATAN2", ["x", "x"], "y", (0, None))],
     )
     with pytest.raises(UntracedError, match=r"No rule counts its operators ATAN2\."):
-        counted(path, "tflite", {})
+        count_file(path, "tflite", {})
 
 
 NCNN = """7767517
@@ -147,7 +147,7 @@ def test_layers_of_ncnn_are_counted(tmp_path):
     path.write_text(NCNN, encoding="utf-8")
     parts = [np.zeros(1 + size, np.float32) for size in (432, 144, 320, 50)]  # each with its tag
     path.with_suffix(".bin").write_bytes(b"".join(part.tobytes() for part in parts))
-    found = counted(path, "ncnn", {"in0": ["batch", 3, 8, 8]})["forward"]["fp32"]
+    found = count_file(path, "ncnn", {"in0": ["batch", 3, 8, 8]})["forward"]["fp32"]
     places = 4 * 4
     each = 2 * places * 16 * 27 + 16 * places + 2 * places * 16 * 9
     each += 2 * places * 16 * 5 * 4 + 5 * 8 * 8 + 2 * 5 * 10
@@ -163,11 +163,11 @@ def test_sizes_of_an_ncnn_network_are_those_that_are_said_of_an_item(tmp_path):
     free = ncnn_model.write(tmp_path / "free.param")
     for path in (stated, free):
         for shape in ("[3,32,32]", "[batch,3,32,32]"):
-            model = model_of_file(str(path), given_inputs([f"in0={shape}"]))
+            model = model_of_file(str(path), parse_inputs([f"in0={shape}"]))
             found = cost(model, Shapes(2), "fp32")
             assert found.flops == 2 * (2 * 8 * 27 * 1024 + 2 * 8 * 1024 + 2 * 8 * 4)
     with pytest.raises(UntracedError, match="other axes"):
-        counted(stated, "ncnn", {"in0": [3, 32]})
+        count_file(stated, "ncnn", {"in0": [3, 32]})
 
 
 def test_sizes_of_a_large_input_are_found_on_zeros_that_are_still_there(tmp_path):

@@ -12,7 +12,7 @@ from accelbench.core.errors import CaseError, UnsupportedError, UsageError
 from accelbench.core.protocols import Device
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.engines.pytorch.runtime import PytorchRuntime
-from accelbench.models.build import built
+from accelbench.models.build import build_module
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.file_models.looking import look
 from accelbench.models.file_models.models import model_of_file
@@ -30,7 +30,7 @@ class Reader(torch.nn.Module):
         self.norm = torch.nn.BatchNorm1d(8)
         self.tied = torch.nn.Linear(8, 50, bias=False)
         self.tied.weight = self.table.weight
-        self.scale = torch.is_full((8,), 0.5)
+        self.scale = torch.full((8,), 0.5)
 
     def forward(self, ids, mask):
         rows = self.table(ids) * mask.unsqueeze(-1)
@@ -106,7 +106,7 @@ def test_a_program_says_what_it_reads(reader):
 
 def test_its_module_gives_the_bits_that_torch_gives(reader):
     spec = model_of_file(str(reader))
-    made = built(spec, 0)
+    made = build_module(spec, 0)
     theirs = torch.export.load(reader).module()
     for batch, length in ((1, 4), (3, 17)):
         arrays = make_inputs(spec, Shapes(batch, sequence=length), 0)
@@ -145,9 +145,9 @@ def support(path, precision):
 def test_a_program_is_cast_where_none_of_its_nodes_names_a_type(product, tmp_path):
     spec = model_of_file(str(product))
     assert support(product, "bf16") == ""
-    module = built(spec, 0, dtype=torch.bfloat16).module
+    module = build_module(spec, 0, dtype=torch.bfloat16).module
     assert module(input=torch.ones(3, 4, dtype=torch.bfloat16))["output"].dtype == torch.bfloat16
-    assert built(spec, 0, dtype=torch.bfloat16).digest == built(spec, 0).digest
+    assert build_module(spec, 0, dtype=torch.bfloat16).digest == build_module(spec, 0).digest
 
     class Named(torch.nn.Module):
         def forward(self, x):
@@ -172,7 +172,7 @@ def test_a_type_that_nodes_name_follows_where_the_program_is_widened(tmp_path):
     torch.export.save(torch.export.export(Half().half(), (torch.ones(3, 4).half(),)), path)
     spec = model_of_file(str(path))
     assert (spec.file.precision, spec.inputs[0].dtype) == ("fp16", "float")
-    wide = built(spec, 0).module(x=torch.is_full((3, 4), 1e-4))["output"]
+    wide = build_module(spec, 0).module(x=torch.full((3, 4), 1e-4))["output"]
     assert wide.dtype == torch.float32
     assert wide[0, 1] == 1 + torch.tensor(1e-4)  # which fp16 does not tell from 1
 
@@ -201,7 +201,7 @@ def test_nothing_of_a_hostile_program_is_run(reader, tmp_path, monkeypatch):
     path = rewritten(reader, tmp_path / "evil.pt2", evil, more=more)
     spec = model_of_file(str(path))
     inputs = {"ids": torch.ones(1, 4, dtype=torch.int32), "mask": torch.ones(1, 4)}
-    assert built(spec, 0).module(**inputs)["logits"].shape == (1, 4, 50)
+    assert build_module(spec, 0).module(**inputs)["logits"].shape == (1, 4, 50)
     assert not Path("exploded").exists()
 
 
@@ -232,7 +232,7 @@ def test_an_operator_that_torch_does_not_have_is_said_where_it_is_built(product,
 
     spec = model_of_file(str(rewritten(product, tmp_path / "newer.pt2", call)))
     with pytest.raises(CaseError, match=r"has no operator aten\.newer\.default"):
-        built(spec, 0)
+        build_module(spec, 0)
 
 
 def node(change):

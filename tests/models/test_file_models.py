@@ -18,7 +18,7 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.core.vocabulary import Family
 from accelbench.engines.onnxruntime.providers import serving
-from accelbench.models.file_models.given_inputs import given_inputs, size_named
+from accelbench.models.file_models.given_inputs import parse_inputs, size_named
 from accelbench.models.file_models.kinds import FileRefusedError, is_file_word
 from accelbench.models.file_models.looking import look
 from accelbench.models.file_models.models import model_of_file, name_of
@@ -98,10 +98,10 @@ def test_whole_numbers_of_which_nothing_is_known_are_asked_for(tmp_path):
     with pytest.raises(UsageError, match="may hold does not follow") as refused:
         model_of_file(path)
     assert "--input count=0..1000" in refused.value.advice
-    spec = model_of_file(path, given_inputs(["count=3..7"]))
+    spec = model_of_file(path, parse_inputs(["count=3..7"]))
     assert set(make_inputs(spec, Shapes(200), 0)["count"]) == {3, 4, 5, 6}
     assert spec.file.drawn == {"count": "as given"}
-    constant = model_of_file(path, given_inputs(["count=int64[batch]:5"]))
+    constant = model_of_file(path, parse_inputs(["count=int64[batch]:5"]))
     assert set(make_inputs(constant, Shapes(9), 0)["count"]) == {5}
 
 
@@ -118,7 +118,7 @@ def test_whole_numbers_of_which_nothing_is_known_are_asked_for(tmp_path):
 )
 def test_a_malformed_input_is_refused(word, says):
     with pytest.raises(UsageError, match=says):
-        given_inputs([word])
+        parse_inputs([word])
 
 
 def test_what_is_said_of_an_input_has_to_fit_the_file(tmp_path):
@@ -129,8 +129,8 @@ def test_what_is_said_of_an_input_has_to_fit_the_file(tmp_path):
         ("ids=[batch]", "has 2 axes, not 1"),
     ):
         with pytest.raises(UsageError, match=says):
-            model_of_file(path, given_inputs([word]))
-    bound = model_of_file(path, given_inputs(["ids=int32[batch,77]:1..400"]))
+            model_of_file(path, parse_inputs([word]))
+    bound = model_of_file(path, parse_inputs(["ids=int32[batch,77]:1..400"]))
     assert input_shapes(bound, Shapes(2)) == {"ids": (2, 77)}
 
 
@@ -162,7 +162,7 @@ def graph_of_nodes(folder):
 
 
 def test_dimensions_of_names_of_their_own_are_bound_by_them(tmp_path):
-    spec = model_of_file(str(graph_of_nodes(tmp_path)), given_inputs(["to=0..50"]))
+    spec = model_of_file(str(graph_of_nodes(tmp_path)), parse_inputs(["to=0..50"]))
     assert spec.dims == "edges=?,nodes=?"
     assert spec.file.fixed_batch == 1
     with pytest.raises(UsageError, match="has a free dimension 'edges', and no size") as refused:

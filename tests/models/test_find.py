@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import ARCHITECTURES, FAMILIES
-from accelbench.models.find import called, every_model, find, members, names_of
+from accelbench.models.find import every_model, find, members, names_of, names_used
 from accelbench.models.selection import choose
 
 NAMES = {
@@ -221,6 +221,9 @@ def test_own_models_and_old_names():
     own = replace(find("vit-tiny"), id="x", aliases=("bert",), hub_ids=(), sets=("custom",))
     assert find("bert", [own, find("bert-base")]) is own
     chosen = [find("bert-base"), find("gpt2")]
-    assert called(["BERT", "t5-small", "gpt_2"], chosen) == {"bert-base": "BERT", "gpt2": "gpt_2"}
+    assert names_used(["BERT", "t5-small", "gpt_2"], chosen) == {
+        "bert-base": "BERT",
+        "gpt2": "gpt_2",
+    }
     with pytest.raises(UsageError, match="--models-file"):
         choose(set_name="custom")

@@ -11,7 +11,7 @@ from accelbench.core.vocabulary import Family
 from accelbench.models.build import build
 from accelbench.models.file_models import folders
 from accelbench.models.file_models.folders import (
-    described,
+    describe_layers,
     is_folder_word,
     model_of_folder,
     read_layers,
@@ -158,7 +158,7 @@ def test_sentence_transformers_are_measured_whole(tmp_path, inside):
         spec = model_of_folder(str(root))
     assert (spec.id, spec.sequence, spec.max_sequence) == ("my-encoder/", 16, 16)
     assert [layer["type"] for layer in spec.config["layers"]] == ["Pooling", "Dense", "Normalize"]
-    assert described(spec)
+    assert describe_layers(spec)
     module = build(spec, 0, spec.weights_setting("random"))
     assert sum(weight.numel() for weight in module.parameters()) == spec.parameters
 

@@ -36,11 +36,11 @@ OBJECTS = {
 class TestNames:
     @pytest.mark.parametrize("name", NAMES)
     def test_every_loss_has_its_name(self, name):
-        assert losses.named(name) is getattr(losses, name)
+        assert losses.find_loss(name) is getattr(losses, name)
 
     def test_names_of_losses(self):
         with pytest.raises(UsageError) as caught:
-            losses.named("hinge")
+            losses.find_loss("hinge")
         assert "hinge" in caught.value.message
         assert all(name in caught.value.advice for name in NAMES)
         named = {m.training.loss for m in MODELS if m.training is not None}
@@ -57,7 +57,7 @@ class TestByHand:
         assert loss.item() == pytest.approx(-math.log(3 / 4))
 
         ids = torch.tensor([[0, 1, 2]])
-        logits = torch.is_full((1, 3, 3), -50.0)
+        logits = torch.full((1, 3, 3), -50.0)
         logits[0, 0, 1] = logits[0, 1, 2] = 50.0  # each position knows the token after it
         logits[0, 2, 0] = 50.0  # what comes after the last nobody asks
         assert losses.causal_lm({"logits": logits}, {"input_ids": ids}).item() == pytest.approx(0)
@@ -162,16 +162,16 @@ class TestPrecision:
         outputs, fed = fed_and_outputs(name)
         half = {k: v.to(dtype) for k, v in outputs.items()}
         whole = {k: v.float() for k, v in half.items()}
-        found = losses.named(name)(half, fed)
+        found = losses.find_loss(name)(half, fed)
         assert found.dtype is torch.float32
         assert found.shape == ()
-        assert found.item() == losses.named(name)(whole, fed).item()
+        assert found.item() == losses.find_loss(name)(whole, fed).item()
 
     @pytest.mark.parametrize("name", NAMES)
     def test_it_can_be_learnt_from(self, name):
         outputs, fed = fed_and_outputs(name)
         leaves = {k: v.clone().requires_grad_() for k, v in outputs.items()}
-        losses.named(name)(leaves, fed).backward()
+        losses.find_loss(name)(leaves, fed).backward()
         for leaf in leaves.values():
             assert torch.isfinite(leaf.grad).all()
             assert leaf.grad.abs().sum() > 0
@@ -199,6 +199,6 @@ def test_it_is_the_loss_that_the_library_gives_its_models(model):
     module = build(spec.training_variant, 0)
     with torch.no_grad():
         found = module(**{**fed, "labels": labels})
-        assert losses.named(spec.training.loss)(found, fed).item() == pytest.approx(
+        assert losses.find_loss(spec.training.loss)(found, fed).item() == pytest.approx(
             found.loss.item(), rel=1e-6
         )

@@ -4,14 +4,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from accelbench.models.build import built  # noqa: E402
+from accelbench.models.build import build_module  # noqa: E402
 from accelbench.models.find import find  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ["gpt2-tiny", "t5-tiny", "resnet-tiny", "mamba-tiny"])
 def test_mapped_weights_are_the_same_weights(name, tmp_path):
     spec = find(name)
-    plain, mapped = built(spec, 3), built(spec, 3, spill=tmp_path)
+    plain, mapped = build_module(spec, 3), build_module(spec, 3, spill=tmp_path)
     assert mapped.digest == plain.digest
     theirs = mapped.module.state_dict()
     for key, value in plain.module.state_dict().items():
@@ -19,17 +19,17 @@ def test_mapped_weights_are_the_same_weights(name, tmp_path):
 
 
 def test_what_is_mapped_is_whole_narrow_and_leaves_nothing(tmp_path):
-    module = built(find("gpt2-tiny"), 0, spill=tmp_path).module
+    module = build_module(find("gpt2-tiny"), 0, spill=tmp_path).module
     storages = {one.untyped_storage().data_ptr() for one in module.parameters()}
     assert len(storages) == 1
     assert module.lm_head.weight is module.transformer.wte.weight
 
-    plain = built(find("bert-tiny"), 0, dtype=torch.bfloat16).module.state_dict()
-    mapped = built(find("bert-tiny"), 0, dtype=torch.bfloat16, spill=tmp_path).module
+    plain = build_module(find("bert-tiny"), 0, dtype=torch.bfloat16).module.state_dict()
+    mapped = build_module(find("bert-tiny"), 0, dtype=torch.bfloat16, spill=tmp_path).module
     for key, value in mapped.state_dict().items():
         assert value.dtype == plain[key].dtype
         assert torch.equal(value, plain[key]), key
 
-    held = built(find("bert-tiny"), 0, spill=tmp_path / "new")
+    held = build_module(find("bert-tiny"), 0, spill=tmp_path / "new")
     assert list((tmp_path / "new").iterdir()) == []
     assert held.module is not None

@@ -9,7 +9,7 @@ from accelbench.core.case import Shapes
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import model_of_code
 from accelbench.models.cost import cost
-from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.file_models.given_inputs import parse_inputs
 from accelbench.models.file_models.models import model_of_file
 
 #: A convolution of 3 channels to 16 with a kernel of 3, ReLU, a mean and a product: by hand.
@@ -120,7 +120,7 @@ def test_a_free_length_costs_what_it_costs_at_each(tmp_path):
     spec = model_of_file(str(path))
     for length in (5, 128, 1000):
         assert flops(spec, 2, sequence=length) == 2 * 2 * length * length * 8
-    bound = model_of_file(str(path), given_inputs(["x=int64[batch,32]"]))
+    bound = model_of_file(str(path), parse_inputs(["x=int64[batch,32]"]))
     assert flops(bound, 2) == 2 * 2 * 32 * 32 * 8
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError
 from accelbench.core.vocabulary import Family
-from accelbench.models.build import built
+from accelbench.models.build import build_module
 from accelbench.models.package_models.building import draw_vanishing
 from accelbench.models.selection import choose, is_package_word, model_of_package
 from code_looked_at import look_here
@@ -138,12 +138,12 @@ def test_its_version_and_its_code_are_a_condition(packages):
     assert second.config_digest == first.config_digest
     assert second.code.digest != first.code.digest
     with pytest.raises(CaseError, match="was changed after the run had looked at it"):
-        built(first, 0)
+        build_module(first, 0)
 
 
 def test_a_head_that_lets_nothing_through_is_drawn_from_the_seed(here):
     spec = model_of_package("timm/tinynet_a")
-    heads = [built(spec, seed).module.head.weight for seed in (0, 0, 1)]
+    heads = [build_module(spec, seed).module.head.weight for seed in (0, 0, 1)]
     assert float(heads[0].detach().abs().mean()) > 0.1
     assert heads[0].equal(heads[1])
     assert not heads[0].equal(heads[2])

@@ -22,7 +22,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.models.build import build
 from accelbench.models.find import find
-from accelbench.models.graph_files.costs import TORCH_EXPORT, opened
+from accelbench.models.graph_files.costs import TORCH_EXPORT, open_graph
 from accelbench.models.graph_files.steps import UntracedError
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import FROM_FILE
@@ -281,7 +281,7 @@ def test_a_program_of_another_make_is_refused(tmp_path):
         with zipfile.ZipFile(tmp_path / "p.pt2", "w") as archive:
             archive.writestr("p/models/model.json", content)
         with pytest.raises(UntracedError):
-            opened(tmp_path / "p.pt2", TORCH_EXPORT)
+            open_graph(tmp_path / "p.pt2", TORCH_EXPORT)
 
 
 # -- configs
@@ -295,7 +295,7 @@ def test_a_packed_program_whose_bytes_are_damaged_is_refused(tmp_path):
     data[60:90] = bytes(30)  # within the packed bytes
     path.write_bytes(data)
     with pytest.raises(UntracedError, match=r"no archive of torch\.export, or half of one"):
-        opened(path, TORCH_EXPORT)
+        open_graph(path, TORCH_EXPORT)
 
 
 def test_a_folder_with_a_config_is_traced(tmp_path):

@@ -243,7 +243,7 @@ def test_of_a_block_with_new_inputs_the_slowest_step_counts_and_the_wait_for_out
         stepped=lambda _: sketch(outputs),
     )
     block = Block(3, Timing.EACH, {"step": [MS, 5 * MS, 2 * MS]})
-    asked = SimpleNamespace(session=session, behind=session, sample_some=lambda *_: block)
+    asked = SimpleNamespace(session=session, wrapped=session, sample_some=lambda *_: block)
     single = SimpleNamespace(wait_ns=lambda: MS // 2)
     assert FreshSteps(asked, CASE, single, {}).take() == 5.5 * MS
 

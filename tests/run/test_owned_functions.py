@@ -16,7 +16,7 @@ from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.engines.python import PythonRuntime, session
 from accelbench.engines.python.session import PythonSession
 from accelbench.models.code_models import loading
-from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.file_models.given_inputs import parse_inputs
 from accelbench.models.inputs import settle
 from accelbench.models.selection import choose
 from code_looked_at import look_here
@@ -42,7 +42,7 @@ def measure(measured_file, monkeypatch):
 
     def measured(name, inputs=()):
         WORLD.__init__()
-        given = given_inputs(list(inputs)) if inputs else None
+        given = parse_inputs(list(inputs)) if inputs else None
         (spec,) = choose([f"{measured_file}:{name}"], None, (), (), all_models=False, inputs=given)
         case = Case(spec, Target("python", "cpu"), "fp32", settle(spec, Shapes(1)))
         runtime = SimpleNamespace(

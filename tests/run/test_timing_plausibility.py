@@ -299,7 +299,7 @@ def test_bringing_inputs_takes_a_millisecond_and_five_nanoseconds_a_byte():
     """What a question leaves beyond that counts as part of its step."""
     hidden_ns, step_ns = 5e6, 2e6
     session = Honest()
-    asked = SimpleNamespace(session=session, behind=session, hidden_ns=hidden_ns)
+    asked = SimpleNamespace(session=session, wrapped=session, unexplained_ns=hidden_ns)
     single = SimpleNamespace(step=lambda _: step_ns)
     case = case_of(64)
     brought_ns = 1e6 + 5.0 * input_bytes(case.model, case.shapes, mode=case.mode)

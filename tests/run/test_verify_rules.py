@@ -270,7 +270,7 @@ class Unrepeatable(Answers):
 def test_weights_of_an_owners_module_must_matter_only_to_numbers(
     is_own, parameters, output, telling
 ):
-    case = SimpleNamespace(model=SimpleNamespace(is_own=is_own, parameters=parameters))
+    case = SimpleNamespace(model=SimpleNamespace(is_user_model=is_own, parameters=parameters))
     first = SimpleNamespace(outputs={"y": output})
     assert _has_telling_weights(case, first) is telling
 

@@ -29,8 +29,8 @@ from accelbench.core.vocabulary import parse_mode
 from accelbench.engines.shared.names import runtime_named
 from accelbench.hardware.detect import parse_platform
 from accelbench.models.code_models.loading import is_importing
-from accelbench.models.code_models.models import described
-from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.code_models.models import describe_code_model
+from accelbench.models.file_models.given_inputs import parse_inputs
 from accelbench.models.selection import choose
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute
@@ -259,7 +259,9 @@ def benchmark(
         kept = db is not None or bool(os.environ.get(ENVIRONMENT))
         database = database_at(db if kept else scratch.folder / "results.duckdb")
         about = {"command": "accelbench.benchmark()", "label": label}
-        return _run(request, bool(precision), settings, database, about, described(spec), verbose)
+        return _run(
+            request, bool(precision), settings, database, about, describe_code_model(spec), verbose
+        )
 
 
 def _refuse_words(
@@ -286,7 +288,7 @@ def _spec(model: Any, inputs: Any, name: str | None, folder: Path) -> ModelSpec:
                 " ['ids=int64[batch,128]:0..30522'].",
                 "Give the object itself with its inputs, or give it example_inputs.",
             )
-        (spec,) = choose([model], inputs=given_inputs(inputs))
+        (spec,) = choose([model], inputs=parse_inputs(inputs))
         if name and not (spec.is_user_model or spec.folder):
             raise UsageError(
                 f"{spec.id} is a model of the catalogue, which keeps its name.", "Leave out name."

@@ -31,7 +31,7 @@ from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import parse_platform, refuse_unknown_platform, stored_platforms
-from accelbench.models.find import called, find
+from accelbench.models.find import find, names_used
 from accelbench.models.selection import choose
 from accelbench.recommend import validation
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
@@ -417,7 +417,7 @@ class EnhancedHardwareBenchmarkRunner:
         how = wanted(**parameters)
         chosen = choose(named, models_set, families, limit=limit)
         call = f"run_multiple({[spec.id for spec in chosen]}, {how})"
-        return self._run(chosen, how, called(named, chosen), call, create_report)
+        return self._run(chosen, how, names_used(named, chosen), call, create_report)
 
     def _run(
         self,

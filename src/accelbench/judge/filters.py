@@ -221,9 +221,9 @@ def misplaced(word: str) -> str:
 
 
 def _of_catalogue(name: str) -> str | None:
-    from accelbench.models.find import known_as
+    from accelbench.models.find import find_exact
 
-    spec = known_as(name)
+    spec = find_exact(name)
     return None if spec is None else spec.id
 
 

@@ -26,7 +26,7 @@ from accelbench.judge.filters import (
     where_of,
     words_of,
 )
-from accelbench.models.find import known_as
+from accelbench.models.find import find_exact
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -198,7 +198,7 @@ def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
     sizes: dict[str, dict[str, None]] = {}
     needed: set[str] = set()
     for row in rows:
-        spec = known_as(str(row["model"]))
+        spec = find_exact(str(row["model"]))
         if batch and row.get("batch_size") is not None:
             needed.add("--batch-sizes")
             sizes.setdefault("--batch-sizes", {})[str(row["batch_size"])] = None

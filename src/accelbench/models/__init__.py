@@ -1,1 +1,1 @@
-"""WHAT is measured: model specs as data, builders, inputs, analytic cost."""
+"""Models as data: specs, builders, inputs and analytic cost."""

@@ -32,11 +32,11 @@ class Built:
 def build(
     spec: ModelSpec, seed: int, weights: str = RANDOM, trust_remote_code: bool = False
 ) -> torch.nn.Module:
-    """Build a model in fp32 on the CPU, in evaluation mode; arguments as `built`."""
-    return built(spec, seed, weights, trust_remote_code).module
+    """Build a model in fp32 on the CPU, in evaluation mode; arguments as `build_module`."""
+    return build_module(spec, seed, weights, trust_remote_code).module
 
 
-def built(
+def build_module(
     spec: ModelSpec,
     seed: int,
     weights: str = RANDOM,
@@ -63,14 +63,14 @@ def built(
             "Leave out --weights.",
         )
     if spec.code is not None:
-        return _of_code(spec, seed, dtype)
+        return _build_from_code(spec, seed, dtype)
     if spec.file is not None:
-        return _of_program(spec, dtype)
+        return _load_program(spec, dtype)
     if weights == RANDOM:
         construct = constructor(spec)
-        from accelbench.models.initial import initialised
+        from accelbench.models.initial import initialise
 
-        module, digest = initialised(construct, seed, dtype, spill)
+        module, digest = initialise(construct, seed, dtype, spill)
     else:
         from accelbench.models.narrow import Narrowing
         from accelbench.models.weights import from_folder, from_hub
@@ -87,7 +87,7 @@ def built(
     return Built(module.eval(), digest)
 
 
-def _of_code(spec: ModelSpec, seed: int, dtype: torch.dtype | None) -> Built:
+def _build_from_code(spec: ModelSpec, seed: int, dtype: torch.dtype | None) -> Built:
     assert spec.code is not None
     import torch
 
@@ -103,7 +103,7 @@ def _of_code(spec: ModelSpec, seed: int, dtype: torch.dtype | None) -> Built:
     return Built(module.eval(), digest.hexdigest()[:16])
 
 
-def _of_program(spec: ModelSpec, dtype: torch.dtype | None) -> Built:
+def _load_program(spec: ModelSpec, dtype: torch.dtype | None) -> Built:
     module = constructor(spec)()
     import torch
 
@@ -138,7 +138,7 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
         return lambda: model_class(model_class.config_class(**spec.config))
     code = spec.code
     if code is not None:
-        return partial(_made_by, code)
+        return partial(_load_user_module, code)
     if spec.file is not None:
         return partial(_program_of, spec.file)
     where, _, name = spec.builder.partition(":")
@@ -155,19 +155,19 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
 
 def _program_of(file: ModelFile) -> torch.nn.Module:
     _require_torch(("torch",))
-    from accelbench.models.file_models.exported_archive import opened
+    from accelbench.models.file_models.exported_archive import open_archive
     from accelbench.models.file_models.exported_module import ExportedModule
     from accelbench.models.file_models.kinds import FileRefusedError
     from accelbench.models.file_models.unchanged import refuse_changed
 
     refuse_changed(file)
     try:
-        return ExportedModule(opened(Path(file.path)))
+        return ExportedModule(open_archive(Path(file.path)))
     except FileRefusedError as error:
         raise CaseError("operator", error.message, error.advice) from error
 
 
-def _made_by(code: ModelCode) -> torch.nn.Module:
+def _load_user_module(code: ModelCode) -> torch.nn.Module:
     from accelbench.models.code_models.loading import load
     from accelbench.models.losses import bring
 

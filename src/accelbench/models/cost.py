@@ -307,7 +307,7 @@ def _memory_training(
     moments = 1 if options.get("optimizer") == "sgd" else 2
     results = cost_point.read(cost_point.of("fp32"))["peak_activation_bytes"]
     if options.get("gradient_checkpointing"):
-        results = checkpointed(spec, cost_point, results)
+        results = checkpoint_results(spec, cost_point, results)
     stepping = 4 * trained + 4 * counted["largest"] * (2 if moments == 2 else 0)
     total = counted["fp32"]["weight_bytes"] + 4 * moments * trained + max(results, stepping)
     total = total // 2 if pure else total
@@ -316,7 +316,7 @@ def _memory_training(
     return int(total + inputs + (2 * trained if autocast else 0)) + engine_bytes(spec, results)
 
 
-def checkpointed(spec: ModelSpec, cost_point: CostPoint, results: int) -> int:
+def checkpoint_results(spec: ModelSpec, cost_point: CostPoint, results: int) -> int:
     """Return the results that remain if a block keeps only its inputs and recomputes them."""
     default = point(spec, settle(spec, Shapes(cost_point.batch)), "training")
     if default is None or "checkpointed" not in cost_point.counted:
@@ -436,7 +436,7 @@ def rank_memory_bytes(
     largest = _FLOAT * counted["largest"]
     results = results_bytes(step)
     if options.get("gradient_checkpointing"):
-        results = checkpointed(spec, step, results)
+        results = checkpoint_results(spec, step, results)
     temporaries = 2 * largest if moments == 2 else 0
     blocks = Blocks.of(spec)
     if strategy == "fsdp2":

@@ -1,13 +1,4 @@
-"""Counting passes of a model on torch's meta device: computes nothing, takes no memory.
-
-Every operation that reaches torch's dispatcher is counted by the shapes of its tensors. Attention
-is counted whole: two products in full, causal or not, and a softmax. Its scores are never stored,
-and its backward pass computes them again, as every device's kernel does. If the CPU's kernels
-cannot do so (dropout within attention, a learned bias on the scores), it is counted in its parts.
-Storages show what is alive: results, what is saved for the backward pass, and gradients.
-
-Imports torch: import this module only to count.
-"""
+"""Counts of a model's passes on torch's meta device, without computing or memory."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Schedule:
         ]
 
 
-def denoised(
+def denoise(
     look: Callable[[Array, Array], Array], sample: Array, schedule: Schedule, passes: int
 ) -> Array:
     """Return the sample after the first passes of a schedule, beginning with noise."""

@@ -37,7 +37,7 @@ def find(name: str, own: Sequence[ModelSpec] = ()) -> ModelSpec:
     "google-bert/bert-base-uncased" are one model. A hub id with another owner is another model, and
     so unknown. Models of a models file, `own`, come first, and answer to their keys as well.
     """
-    names = {**_names(), **_named(own)}
+    names = {**_names(), **_by_name(own)}
     spec = names.get(key_of(name))
     if spec is not None:
         return spec
@@ -54,7 +54,7 @@ def _no_model(name: str) -> str:
     return f"There is no model named {in_quotes(name)}."
 
 
-def known_as(name: str) -> ModelSpec | None:
+def find_exact(name: str) -> ModelSpec | None:
     """Return the catalogue's model of that name, or None, without looking for near names.
 
     This is asked for thousands of results, and looking for near names takes ten milliseconds.
@@ -107,17 +107,17 @@ def _near(key: str, names: Iterable[str]) -> list[str]:
 
 @cache
 def _names() -> dict[str, ModelSpec]:
-    return _named(MODELS)
+    return _by_name(MODELS)
 
 
-def _named(specs: Sequence[ModelSpec]) -> dict[str, ModelSpec]:
+def _by_name(specs: Sequence[ModelSpec]) -> dict[str, ModelSpec]:
     ordered = sorted(specs, key=lambda spec: CUSTOM in spec.sets)
     return {key_of(name): spec for spec in ordered for name in names_of(spec)}
 
 
-def called(names: Iterable[str], specs: Sequence[ModelSpec]) -> dict[str, str]:
+def names_used(names: Iterable[str], specs: Sequence[ModelSpec]) -> dict[str, str]:
     """Return the name by which each of these models was called, by its id."""
-    known = _named(specs)
+    known = _by_name(specs)
     return {known[key_of(name)].id: name for name in names if key_of(name) in known}
 
 

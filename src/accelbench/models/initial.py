@@ -156,7 +156,7 @@ def _touches_first_alone(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return not any(isinstance(v, (torch.Tensor, list, tuple, torch.Generator)) for v in others)
 
 
-def initialised(
+def initialise(
     construct: Callable[[], torch.nn.Module],
     seed: int,
     dtype: torch.dtype | None = None,

@@ -72,7 +72,7 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
         if size is not None and size < 1:
             raise UsageError(f"A {what} of {size} is impossible.", "Use 1 or more.")
     makes = spec.generation if shapes.new_tokens else None
-    sizes: dict[str, Any] = {axis.field: _settled(spec, axis, shapes) for axis in _OF_MODELS}
+    sizes: dict[str, Any] = {axis.field: _settle_size(spec, axis, shapes) for axis in _OF_MODELS}
     if makes:
         sizes["sequence"] = None  # the prompt is what it reads
     settled = replace(
@@ -87,7 +87,7 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
     return settled
 
 
-def _settled(spec: ModelSpec, axis: Axis, shapes: Shapes) -> Any:
+def _settle_size(spec: ModelSpec, axis: Axis, shapes: Shapes) -> Any:
     own, asked = axis.default_size(spec), getattr(shapes, axis.field)
     if own is None or not axis.text:
         return None if own is None else asked or own
@@ -243,7 +243,7 @@ def input_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of every input by name; `shapes` is settled first."""
     settled = settle(spec, shapes)
-    return {t.name: _filled(spec, t, settled) for t in tensors(spec, settled, mode)}
+    return {t.name: _fill_shape(spec, t, settled) for t in tensors(spec, settled, mode)}
 
 
 def axis(spec: ModelSpec, part: str, shapes: Shapes) -> int | None:
@@ -265,7 +265,7 @@ def axis(spec: ModelSpec, part: str, shapes: Shapes) -> int | None:
     return size
 
 
-def _filled(spec: ModelSpec, tensor: InputSpec, shapes: Shapes) -> tuple[int, ...]:
+def _fill_shape(spec: ModelSpec, tensor: InputSpec, shapes: Shapes) -> tuple[int, ...]:
     sizes = []
     for part in tensor.shape:
         size = part if isinstance(part, int) else axis(spec, part, shapes)
@@ -356,10 +356,10 @@ def make_inputs(
     drawn = {t.name: draw(t, wanted[t.name], seed) for t in fed}
     if items == tuple(range(len(items))):
         return drawn
-    return {t.name: _taken(t, drawn[t.name], items) for t in fed}
+    return {t.name: _take_items(t, drawn[t.name], items) for t in fed}
 
 
-def _taken(
+def _take_items(
     tensor: InputSpec, drawn: np.ndarray[Any, Any], items: Sequence[int]
 ) -> np.ndarray[Any, Any]:
     if "batch" not in tensor.shape:

@@ -1,9 +1,4 @@
-"""What training minimises: one function per kind of task, in fp32. Imports torch on use.
-
-Each takes the model's outputs and all inputs with labels, and gives a scalar tensor. They are our
-own: the same loss for every model of a task, separate from the forward pass so that it can be
-timed, and without the models' copies between host and device.
-"""
+"""Losses of training, one function per kind of task, in fp32. It imports torch on use."""
 
 from __future__ import annotations
 
@@ -38,13 +33,13 @@ def bring(module: Any, loss: Callable[..., Any]) -> None:
     object.__setattr__(module, _KEPT, loss)
 
 
-def of_module(name: str, module: Any) -> Loss:
+def loss_of_module(name: str, module: Any) -> Loss:
     """Return the loss of a name, or the one that a module brings; raise UsageError without one.
 
     An owner's loss is called with the outputs and the labels in their order.
     """
     if name != OWN:
-        return named(name)
+        return find_loss(name)
     brought = getattr(module, _KEPT)
 
     def loss(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
@@ -55,7 +50,7 @@ def of_module(name: str, module: Any) -> Loss:
     return loss
 
 
-def named(name: str) -> Loss:
+def find_loss(name: str) -> Loss:
     """Return the loss of a name, or raise UsageError."""
     loss = _LOSSES.get(name)
     if loss is None:

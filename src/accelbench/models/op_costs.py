@@ -1,15 +1,4 @@
-"""What each of torch's operations takes, by the shapes of its tensors.
-
-- multiply and add count apart; a product (m, k) × (k, n) is 2·m·k·n, a bias
-  included (k products and k sums for each of m·n results);
-- a convolution is 2 × results × kernel size × input channels a group, padding
-  included; its backward pass is the same once for each gradient that is wanted;
-- experts are counted by the rows that are routed to them, k for each token,
-  whichever they are;
-- an elementwise operation is one per floating result; normalisations and softmax
-  are the few per element stated in `PER_ELEMENT`; moving data is none;
-- an operation that no rule knows is refused, never taken for free.
-"""
+"""Cost of each of torch's operations, by the shapes of its tensors."""
 
 from __future__ import annotations
 

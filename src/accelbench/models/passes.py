@@ -18,7 +18,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.models.build import skeleton
 from accelbench.models.counting import Count, Counter, count_forward, count_training
 from accelbench.models.inputs import enable_checkpointing, encoder_outputs, input_shapes, tensors
-from accelbench.models.losses import of_module
+from accelbench.models.losses import loss_of_module
 
 Tensors = dict[str, torch.Tensor]
 
@@ -115,7 +115,7 @@ class TrainingPasses(Passes):
         def loss(outputs: Any) -> torch.Tensor:
             wanted = _NEED_VALUES.get(self._training.loss)
             if wanted is None:
-                return of_module(self._training.loss, self.module)(outputs, fed)
+                return loss_of_module(self._training.loss, self.module)(outputs, fed)
             return sum(
                 (outputs[name].sum() for name in wanted), start=torch.zeros((), device="meta")
             )

@@ -1,11 +1,4 @@
-"""Exact polynomials of what a pass takes, from counts at a few batches and lengths.
-
-A transformer's cost is linear in the batch and quadratic in the sequence. A convolutional
-network's is quadratic in the image side, in steps of its total stride, and of the fourth degree
-if it attends to its pixels. Coefficients must be whole numbers and reproduce other lengths and
-another batch exactly. The peak is the largest of several polynomials: one for each moment of the
-pass that no other moment dominates.
-"""
+"""Exact polynomials of the cost of a pass, from counts at a few batches and lengths."""
 
 from __future__ import annotations
 
@@ -68,7 +61,7 @@ def _lagrange(xs: Sequence[int], ys: Sequence[int | Fraction]) -> list[Fraction]
     return total
 
 
-def undominated(polynomials: Sequence[Polynomial]) -> list[list[list[int]]]:
+def drop_dominated(polynomials: Sequence[Polynomial]) -> list[list[list[int]]]:
     """Return those that can be the largest for some batch and length of one or more.
 
     If many are left, as of a training step in which gradients replace results one by one: those
@@ -179,7 +172,7 @@ def fit(
         ]
     else:  # the pass loops along the length: as many operations as there are places
         peaks = [polynomial(lambda c: c.peak_activation_bytes)]
-    fitted[PEAK] = peaks if apart else undominated(peaks)
+    fitted[PEAK] = peaks if apart else drop_dominated(peaks)
     for length in rule.others:
         _check(fitted, at(other, length), other, length, peak_slack)
     return fitted

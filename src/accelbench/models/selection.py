@@ -37,14 +37,19 @@ from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import FAMILIES, Family
 from accelbench.models.catalogue import MODELS
 from accelbench.models.code_models.loading import CodeWord, code_word
-from accelbench.models.code_models.models import described as code_notes
+from accelbench.models.code_models.models import describe_code_model as code_notes
 from accelbench.models.code_models.models import model_of_code
 from accelbench.models.code_models.models import name_of as code_name_of
 from accelbench.models.file_models.folders import CONFIG, is_folder_word, model_of_folder
-from accelbench.models.file_models.folders import described as folder_notes
-from accelbench.models.file_models.given_inputs import NO_INPUT, OPTION, GivenInput, said_of
+from accelbench.models.file_models.folders import describe_layers as folder_notes
+from accelbench.models.file_models.given_inputs import (
+    NO_INPUT,
+    OPTION,
+    GivenInput,
+    split_descriptions,
+)
 from accelbench.models.file_models.kinds import formats_by_suffix, is_file_word
-from accelbench.models.file_models.models import described as file_notes
+from accelbench.models.file_models.models import describe_file_model as file_notes
 from accelbench.models.file_models.models import model_of_file, path_of
 from accelbench.models.file_models.models import name_of as file_name_of
 from accelbench.models.find import (
@@ -52,9 +57,9 @@ from accelbench.models.find import (
     LIST_THEM,
     every_model,
     find,
+    find_exact,
     in_categories,
     key_of,
-    known_as,
     members,
 )
 from accelbench.models.own import OwnModels, describe, refusal
@@ -155,7 +160,7 @@ def models_in(path: Path) -> Described:
     specs: dict[str, ModelSpec] = {}
     for key, entry in entries.items():
         try:
-            spec = described.get(key) or _of_the_catalogue(entry)
+            spec = described.get(key) or _from_catalogue(entry)
             if isinstance(spec, str):
                 raise entry.wrong(spec, "class" if "class" in entry.said else "path")
             if spec.id in specs:
@@ -225,7 +230,7 @@ def _is_own(entry: _Entry) -> bool:
     return bool({"path", "config", "class"} & entry.said.keys())
 
 
-def _of_the_catalogue(entry: _Entry) -> ModelSpec:
+def _from_catalogue(entry: _Entry) -> ModelSpec:
     try:
         spec = find(entry.said["name"])
     except UsageError as error:
@@ -248,10 +253,10 @@ def _of_the_catalogue(entry: _Entry) -> ModelSpec:
             "modality", "Correct it, or leave it out.",
         )  # fmt: skip
     size = entry.said.get("size", spec.size)
-    return replace(spec, size=size, aliases=_with(spec.aliases, entry.key, spec.id))
+    return replace(spec, size=size, aliases=_add_alias(spec.aliases, entry.key, spec.id))
 
 
-def _with(aliases: tuple[str, ...], key: str, model_id: str) -> tuple[str, ...]:
+def _add_alias(aliases: tuple[str, ...], key: str, model_id: str) -> tuple[str, ...]:
     return aliases if key in (*aliases, model_id) else (*aliases, key)
 
 
@@ -278,7 +283,7 @@ def _own(entry: _Entry) -> OwnModels:
         family=Family(entry.said["family"]),
         size=entry.said["size"],
         modalities=(entry.said["modality"],),
-        aliases=_with((), entry.key, name),
+        aliases=_add_alias((), entry.key, name),
     )
 
 
@@ -351,8 +356,8 @@ def choose(
         raise UsageError("The set custom needs a file.", "Name it with --models-file FILE.")
     own: tuple[ModelSpec, ...] = ()
     if models_file is not None:
-        own = _described(models_file, (*models, *specific), pass_over, every=not models)
-    start = [_fed(name, models, own, inputs or {}, reference) for name in models]
+        own = _models_of_file(models_file, (*models, *specific), pass_over, every=not models)
+    start = [_find_fed(name, models, own, inputs or {}, reference) for name in models]
     if inputs and not any(spec.is_user_model for spec in start):
         read = ", ".join(spec.name for spec in start[0].inputs) if start else ""
         of_catalogue = (
@@ -387,7 +392,7 @@ def is_model_word(word: str) -> bool:
     """Return whether a word can only mean a model: a name, a file or a folder with a config."""
     code = code_word(word)
     return (
-        known_as(word) is not None
+        find_exact(word) is not None
         or (code is not None and code.is_file)
         or Path(word).suffix.lower() in formats_by_suffix()
         or is_package_word(word)
@@ -400,7 +405,7 @@ def notes_on(spec: ModelSpec) -> list[str]:
     return [note for say in (file_notes, code_notes, folder_notes) for note in say(spec)]
 
 
-def _fed(
+def _find_fed(
     word: str,
     words: Sequence[str],
     own: Sequence[ModelSpec],
@@ -409,9 +414,9 @@ def _fed(
 ) -> ModelSpec:
     labels = _labels(word)
     every = {label for name in words for label in _labels(name)}
-    of_all, of_one = said_of(inputs, labels, every)
+    of_all, of_one = split_descriptions(inputs, labels, every)
     try:
-        spec = _named(word, own, {**of_all, **of_one}, reference)
+        spec = _find_model(word, own, {**of_all, **of_one}, reference)
     except UsageError as error:
         if len(words) > 1 and NO_INPUT.lower() in error.message.lower():
             error.advice = (
@@ -437,7 +442,7 @@ def _labels(word: str) -> set[str]:
     return labels - {""}
 
 
-def _named(
+def _find_model(
     name: str, own: Sequence[ModelSpec], inputs: Mapping[str, GivenInput] | None, reference: str
 ) -> ModelSpec:
     try:
@@ -460,7 +465,7 @@ def _named(
     return model_of_file(name, inputs)
 
 
-def _described(
+def _models_of_file(
     path: Path, named: Sequence[str], pass_over: Callable[[UsageError], None] | None, *, every: bool
 ) -> tuple[ModelSpec, ...]:
     described = models_in(path)

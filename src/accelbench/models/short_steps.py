@@ -14,7 +14,7 @@ from accelbench.core.case import Case
 SHORT_TOKENS, SHORT_PASSES = 4, 2
 
 
-def shortened(case: Case) -> Case:
+def shorten_steps(case: Case) -> Case:
     """Return the case with steps as short as those whose outputs are compared."""
     shapes = case.shapes
     new = shapes.new_tokens and min(shapes.new_tokens, SHORT_TOKENS)

@@ -57,7 +57,7 @@ def from_folder(
         return _with_its_own_code(path, raw)
     config = _matching_config(spec, model_class.config_class, raw, path)
     try:
-        with _seeded():
+        with _fixed_seed():
             module, loading_info = model_class.from_pretrained(
                 path, config=config, dtype="float32", use_safetensors=True,
                 local_files_only=True, output_loading_info=True,
@@ -71,8 +71,8 @@ def from_folder(
 
 
 @contextmanager
-def _seeded() -> Iterator[None]:
-    """Draw what the files lack (a head to be trained) the same every time."""
+def _fixed_seed() -> Iterator[None]:
+    """Fix the seed of weights that the files lack, such as a head to be trained."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -131,7 +131,7 @@ def _check_files(path: Path) -> None:
         )  # fmt: skip
 
 
-def _of_folder(path: Path) -> str:
+def _folder_advice(path: Path) -> str:
     return (
         f"Measure the folder's own model with `accelbench run {shlex.quote(str(path))}`, or leave"
         " out --weights."
@@ -154,14 +154,14 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
         raise CaseError(
             "weights_mismatch",
             f"{path} holds a model of type {kind}, but {spec.id} is {config_class.model_type}.",
-            _of_folder(path),
+            _folder_advice(path),
         )
     config = config_class.from_dict(raw)
     for key, theirs, ours in _differences(config, spec.config, raw):
         raise CaseError(
             "weights_mismatch",
             f"{path} holds another model than {spec.id}: {key} is {theirs} instead of {ours}.",
-            _of_folder(path),
+            _folder_advice(path),
         )
     _take_habits(config, spec.config)
     return config
@@ -241,11 +241,11 @@ def from_hub(spec: ModelSpec, model_class: Any, trust_remote_code: bool) -> torc
             "weights_unavailable", f"{spec.id} is a model of our own: no hub has weights for it.",
             "Leave out --weights.",
         )  # fmt: skip
-    folder = fetched(spec.hub_ids[0], trust_remote_code)
+    folder = fetch_folder(spec.hub_ids[0], trust_remote_code)
     return from_folder(spec, model_class, folder, trust_remote_code)
 
 
-def fetched(hub_id: str, trust_remote_code: bool) -> str:
+def fetch_folder(hub_id: str, trust_remote_code: bool) -> str:
     """Return the folder of a hub's model once it is there; raises like `from_hub`."""
     from huggingface_hub import constants, snapshot_download
 

@@ -21,7 +21,7 @@ from accelbench.core.model import FileFormat
 from accelbench.core.processes import send_answer
 from accelbench.models.file_models import kinds
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
-from accelbench.models.graph_files.costs import FileGraph, fused, graph_name, opened
+from accelbench.models.graph_files.costs import FileGraph, fuse_steps, graph_name, open_graph
 from accelbench.models.graph_files.steps import (
     GraphStep,
     OperatorSignature,
@@ -103,7 +103,7 @@ def read(path: Path, grid: Sequence[Sizes]) -> dict[str, Any]:
     Raises:
         UntracedError: its operators are not known; of single sizes the answer says it.
     """
-    graph = opened(path, graph_name(format_of(path)))
+    graph = open_graph(path, graph_name(format_of(path)))
     if graph.weights > _MOST_ELEMENTS:
         raise UntracedError(f"It claims {graph.weights:,} weights, which no machine holds.")
     axes = axes_of(graph.inputs)
@@ -126,7 +126,7 @@ def _passed(graph: FileGraph, sizes: Sizes) -> dict[str, Any]:
     steps, results = graph.steps(inputs)
     if any(value.elements > _MOST_ELEMENTS for entry in steps for value in entry.makes):
         raise UntracedError("It makes values that no machine holds.")
-    joined = fused(steps, results)
+    joined = fuse_steps(steps, results)
     taken = pass_of(joined, results, graph.weights, inputs.batch)
     if sum(signature.macs * number for signature, number in taken.signatures) > _MOST_MACS:
         raise UntracedError("It multiplies more than any machine ever will.")
@@ -151,7 +151,7 @@ def _grows(graph: FileGraph, sizes: Sizes, single: PassTrace) -> bool:
         steps, results = graph.steps(inputs)
     except UntracedError:  # its batch is free by name alone
         return False
-    double = pass_of(fused(steps, results), results, graph.weights)
+    double = pass_of(fuse_steps(steps, results), results, graph.weights)
     for one, two in zip(_work(single), _work(double), strict=True):
         if two > _MOST_GROWTH * one:
             raise UntracedError(

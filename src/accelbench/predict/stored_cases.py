@@ -30,7 +30,7 @@ from accelbench.evidence.launches import QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.exchange.writing import write_over
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL
-from accelbench.models.find import every_model, known_as
+from accelbench.models.find import every_model, find_exact
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     CaseConfiguration,
@@ -160,7 +160,7 @@ def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> Stored
 
     def model_of(name: str) -> ModelSpec | None:
         of_table = tables.find(name)
-        return of_table.spec if of_table else known_as(name)
+        return of_table.spec if of_table else find_exact(name)
 
     names, rows = database.query(_SQL)
     return _gathered(StoredRows(tuple(names), rows), model_of)

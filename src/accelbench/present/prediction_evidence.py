@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
-from accelbench.models.find import known_as
+from accelbench.models.find import find_exact
 from accelbench.present.charts.chart import ChartLabel, Picture, pictured
 from accelbench.present.charts.predicted import evaluation_picture, predicted_by_batch
 from accelbench.present.charts.words import left_out
@@ -98,7 +98,7 @@ def scaling_of(database: Database, model: str) -> tuple[Picture | None, str]:
     predictors = _predictors(database, stored)
     if predictors is None:
         return None, _not_learned(stored)
-    known = known_as(model)
+    known = find_exact(model)
     names = {model} if known is None else {model, known.id}
     ours = [entry for entry in stored.cases if entry.case.model in names]
     works = _several_batches(ours, 1)[:_MOST_SCALED]
@@ -213,7 +213,7 @@ def among_rows(rows: Iterable[Row]) -> Callable[[PredictedCase], bool]:
 
 
 def _key_of(row: Row) -> CaseKey | None:
-    spec = known_as(text(row, "model"))
+    spec = find_exact(text(row, "model"))
     if spec is None:
         return None
     return (

@@ -80,12 +80,12 @@ class CandidatePredictions:
 
     def model(self, name: str) -> ModelSpec | None:
         """Return a model of the tables of operators next to the database, or of a file; or None."""
-        from accelbench.models.find import known_as
+        from accelbench.models.find import find_exact
         from accelbench.predict.graph_file_models import file_model, kept_operators, names_a_file
 
         tables = None if self._database is None else kept_operators(self._database.path)
         entry = self._files.get(name) or (tables.find(name) if tables else None)
-        if entry is None and name and known_as(name) is None and names_a_file(name):
+        if entry is None and name and find_exact(name) is None and names_a_file(name):
             try:
                 entry = self._files[name] = file_model(name, (Shapes(1),))
             except UsageError:  # its results have its name, and its file may be elsewhere

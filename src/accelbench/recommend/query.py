@@ -12,7 +12,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, has_quantised_name, parse_precision, spellings
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, parse_mode
-from accelbench.models.find import known_as
+from accelbench.models.find import find_exact
 from accelbench.recommend import validation
 from accelbench.recommend.config import ModelSize
 
@@ -201,7 +201,7 @@ def _refuse_other_family(spec: ModelSpec, family: str) -> None:
 
 def spec_of(name: str) -> ModelSpec | None:
     """Return the catalogue's model of a name, or None."""
-    return known_as(name)
+    return find_exact(name)
 
 
 def family_named(word: str | None) -> str:

@@ -25,16 +25,16 @@ def test_formats_rates_and_channels(tmp_path, ending):
 
 def test_resampling_keeps_length_and_loudness():
     wave = np.sin(2 * np.pi * 440 * np.arange(48_000) / 48_000).astype(np.float32)
-    made = audio.resampled(wave, 48_000, 16_000)
+    made = audio.resample(wave, 48_000, 16_000)
     assert made.shape == (16_000,)
     assert made.dtype == np.float32
     assert np.sqrt((made[1000:-1000] ** 2).mean()) == pytest.approx(np.sqrt(0.5), rel=1e-2)
-    assert audio.resampled(wave, 48_000, 48_000) is wave
+    assert audio.resample(wave, 48_000, 48_000) is wave
 
 
 def test_wav2vec2_is_fed_as_its_extractor_does():
     wave = np.random.default_rng(0).normal(3, 5, 8000).astype(np.float32)
-    made = audio.normalised(wave, 16_000)
+    made = audio.normalise_sound(wave, 16_000)
     assert made[:8000].mean() == pytest.approx(0, abs=1e-5)
     assert made[:8000].std() == pytest.approx(1, abs=1e-5)
     assert not made[8000:].any()
@@ -46,7 +46,7 @@ def test_wav2vec2_is_fed_as_its_extractor_does():
         wave, sampling_rate=16_000, padding="max_length", max_length=16_000,
         return_attention_mask=True, return_tensors="np",
     )["input_values"][0]  # fmt: skip
-    assert np.allclose(audio.normalised(wave, 16_000), theirs, atol=1e-6)
+    assert np.allclose(audio.normalise_sound(wave, 16_000), theirs, atol=1e-6)
 
 
 def test_broken_and_empty_sound(tmp_path):

@@ -8,7 +8,13 @@ from data_makers import picture
 from PIL import Image
 
 from accelbench.models.data import pictures
-from accelbench.models.data.pictures import PictureRecipe, best_grid, decode, fitted, normalised
+from accelbench.models.data.pictures import (
+    PictureRecipe,
+    best_grid,
+    decode,
+    fit_picture,
+    normalise_pixels,
+)
 from accelbench.models.data.rows import UnreadableError
 from accelbench.models.find import every_model, find
 
@@ -60,7 +66,7 @@ def test_cuts_and_margins():
     # A picture of three stripes, twice as wide as high: the outer ones are lost.
     pixels = np.zeros((100, 200, 3), np.uint8)
     pixels[:, 50:150] = 255
-    found = normalised(fitted(Image.fromarray(pixels), 50, 50, PLAIN), PLAIN)
+    found = normalise_pixels(fit_picture(Image.fromarray(pixels), 50, 50, PLAIN), PLAIN)
     assert found.shape == (3, 50, 50)
     assert found[:, :, 2:-2].min() > 0.95
 
@@ -68,7 +74,7 @@ def test_cuts_and_margins():
     pixels = np.zeros((256, 256, 3), np.uint8)
     pixels[16:240, 16:240] = 255
     how = replace(PLAIN, margin=256 / 224)
-    assert normalised(fitted(Image.fromarray(pixels), 224, 224, how), how).min() == 1.0
+    assert normalise_pixels(fit_picture(Image.fromarray(pixels), 224, 224, how), how).min() == 1.0
 
     grids = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
     assert best_grid((336, 336), grids) == (336, 672)  # nothing gained by a larger one
@@ -78,7 +84,7 @@ def test_cuts_and_margins():
 
 @pytest.mark.parametrize("size", [(7, 1000), (1000, 7), (1, 1)])
 def test_odd_proportions_still_fill_the_target(size):
-    assert fitted(Image.new("RGB", size), 24, 16, PLAIN).size == (16, 24)
+    assert fit_picture(Image.new("RGB", size), 24, 16, PLAIN).size == (16, 24)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ def test_odd_proportions_still_fill_the_target(size):
 def test_published_normalisation(model, red):
     how = pictures.preprocessing(find(model))
     assert how is not None
-    made = normalised(Image.new("RGB", (4, 4), (255, 0, 0)), how)
+    made = normalise_pixels(Image.new("RGB", (4, 4), (255, 0, 0)), how)
     assert made.dtype == np.float32
     assert made[0] == pytest.approx(red, rel=1e-6)
 
@@ -108,7 +114,7 @@ def test_every_model_that_takes_pictures_has_a_published_way():
 
 
 def test_tiles_are_the_whole_then_the_grid_padded_with_black():
-    tiles = pictures.tiled(
+    tiles = pictures.tile_picture(
         Image.new("RGB", (50, 70), (255, 255, 255)), (32, 32), (32, 64), 32, PLAIN
     )
     assert [t.shape for t in tiles] == [(3, 32, 32)] * 3
@@ -149,7 +155,9 @@ def test_pixels_are_those_of_transformers_own_processor(model, processor, how):
     theirs = getattr(transformers, processor)(**how)(image, return_tensors="np")["pixel_values"][0]
     ours = pictures.preprocessing(find(model))
     assert ours is not None
-    assert np.allclose(normalised(fitted(image, 224, 224, ours), ours), theirs, atol=1e-6)
+    assert np.allclose(
+        normalise_pixels(fit_picture(image, 224, 224, ours), ours), theirs, atol=1e-6
+    )
 
 
 def test_tiles_are_those_of_transformers_own_processor():
@@ -166,7 +174,7 @@ def test_tiles_are_those_of_transformers_own_processor():
     theirs = own(image, return_tensors="np")["pixel_values"][0]
     how = pictures.preprocessing(spec)
     assert how is not None
-    ours = pictures.tiled(image, (336, 336), best_grid((336, 336), grids), 336, how)
+    ours = pictures.tile_picture(image, (336, 336), best_grid((336, 336), grids), 336, how)
     assert np.allclose(np.stack(ours), theirs, atol=1e-6)
 
 

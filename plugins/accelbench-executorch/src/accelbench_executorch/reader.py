@@ -14,7 +14,7 @@ from typing import Any
 
 import torch  # noqa: F401
 
-from accelbench.models.file_models.given_inputs import drawn_of_type
+from accelbench.models.file_models.given_inputs import values_of_type
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench_executorch.program import MalformedProgramError, plan_of
 
@@ -62,7 +62,7 @@ def look(path: Path) -> dict[str, Any]:
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
     floats = [entry["dtype"] for entry in (*inputs, *outputs) if "float" in entry["dtype"]]
     return {
-        "inputs": [entry | drawn_of_type(entry["name"], entry["dtype"], None) for entry in inputs],
+        "inputs": [entry | values_of_type(entry["name"], entry["dtype"], None) for entry in inputs],
         "outputs": outputs,
         "weights": plan.weights,
         "precision": "int8" if plan.quantised else _FLOATS.get((floats or [""])[0], "fp32"),

@@ -25,9 +25,9 @@ from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.given_inputs import (
     BATCH,
     MaskEffect,
-    drawn_of_type,
+    factor_effect,
     lets_through,
-    of_factor,
+    values_of_type,
 )
 from accelbench.models.file_models.kinds import FileRefusedError, weights_beside
 from accelbench.models.graph_files.costs import FileGraph
@@ -72,8 +72,8 @@ def range_of(name: str, layers: Sequence[NcnnLayer]) -> dict[str, Any]:
             elif layer.type in _PASSES_ON or layer.type in KEEPS_SIZES:
                 followed.update(layer.makes)
     if rows:
-        return {"dtype": "int32", **drawn_of_type(name, "int32", min(rows))}
-    return {"dtype": "float32", **(_as_mask(name, layers) or drawn_of_type(name, "float32", None))}
+        return {"dtype": "int32", **values_of_type(name, "int32", min(rows))}
+    return {"dtype": "float32", **(_as_mask(name, layers) or values_of_type(name, "float32", None))}
 
 
 def _as_mask(name: str, layers: Sequence[NcnnLayer]) -> Mapping[str, Any] | None:
@@ -106,7 +106,7 @@ def _effect(layer: NcnnLayer) -> MaskEffect | None:
     number = float(text) if _FLOAT.fullmatch(text) else None
     if layer.number(_KIND) == _FROM and number == 1.0:
         return MaskEffect.TURNED
-    return of_factor(number) if layer.number(_KIND) == _TIMES else None
+    return factor_effect(number) if layer.number(_KIND) == _TIMES else None
 
 
 _AGAIN = "Copy both files again, or convert the model again."

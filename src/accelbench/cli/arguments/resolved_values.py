@@ -36,7 +36,7 @@ from accelbench.models.data.pictures import CONFIG, NAMED
 from accelbench.models.data.rows import SUFFIX, stored_arrays
 from accelbench.models.data.sounds import WAVES, is_sound_word
 from accelbench.models.data.text import TABLES, TextTable
-from accelbench.models.file_models.given_inputs import GivenInput, given_inputs
+from accelbench.models.file_models.given_inputs import GivenInput, parse_inputs
 from accelbench.models.selection import choose
 from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Request
 
@@ -64,7 +64,7 @@ def models_for(
         all_models=every or (nothing and hardware_named),
         models_file=models_file,
         pass_over=pass_over,
-        inputs={**given_inputs(inputs), **(_stored(input_file) if input_file else {})},
+        inputs={**parse_inputs(inputs), **(_stored(input_file) if input_file else {})},
         reference=reference,
     )
 

@@ -26,7 +26,7 @@ from accelbench.models.code_models.loading import code_word
 from accelbench.models.file_models.folders import is_folder_word
 from accelbench.models.file_models.kinds import is_file_word
 from accelbench.models.file_models.models import placed_in
-from accelbench.models.find import called, find
+from accelbench.models.find import find, names_used
 from accelbench.models.selection import choose
 from accelbench.run.plan.expand import Block, Combination, blocks, combinations
 from accelbench.run.plan.request import AUTO
@@ -303,7 +303,7 @@ class _Combining:
 
     def _remember(self, names: Sequence[str], specs: Sequence[ModelSpec]) -> tuple[str, ...]:
         self._planned.models.update({spec.id: spec for spec in specs})
-        self._planned.names.update(called(names, specs))
+        self._planned.names.update(names_used(names, specs))
         return tuple(spec.id for spec in specs)
 
 

@@ -39,7 +39,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.exchange.plan_document import write_plan
 from accelbench.models.file_models.given_inputs import OPTION
 from accelbench.models.file_models.models import path_of
-from accelbench.models.find import called
+from accelbench.models.find import names_used
 from accelbench.models.selection import notes_on
 from accelbench.present.terminal.terminal import print_line
 from accelbench.run.plan.request import Request, apart
@@ -164,7 +164,7 @@ def _without_plan(spec: RunSpec, given: frozenset[str]) -> AskedRun:
     return AskedRun(
         spec,
         (request_of(spec, chosen),),
-        called(spec.models, chosen),
+        names_used(spec.models, chosen),
         precisions,
         passed_over,
         given=given,

@@ -27,7 +27,7 @@ from accelbench.core.errors import UnsupportedError
 from accelbench.engines.artifacts.cache import failed, place_trouble
 from accelbench.engines.artifacts.external import gather, save
 from accelbench.engines.artifacts.recipe import GRAPH, WEIGHTS, Recipe, Tensor
-from accelbench.models.build import built
+from accelbench.models.build import build_module
 from accelbench.models.inputs import make_inputs, named_tensors, tensors
 
 _TYPES = "token_type_ids"
@@ -448,7 +448,7 @@ def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str,
     A folder to `spill` to takes weights that the memory does not hold.
     """
     spec = recipe.case.model
-    made = built(spec, recipe.seed, recipe.weights, recipe.trust_remote_code, spill=spill)
+    made = build_module(spec, recipe.seed, recipe.weights, recipe.trust_remote_code, spill=spill)
     shapes = recipe.case.shapes
     settled = recipe.static or spec.fixed_batch is not None
     batch = shapes.batch if settled else _TRACED_BATCH

@@ -24,14 +24,14 @@ from accelbench.models.build import HUB
 from accelbench.models.file_models.kinds import ItemShapes, shapes_reader
 from accelbench.models.file_models.unchanged import refuse_changed
 from accelbench.models.inputs import input_shapes
-from accelbench.models.weights import fetched
+from accelbench.models.weights import fetch_folder
 
 
 def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
     """Return the artefact of a recipe, made if it is missing; weights that are too many `spill`."""
     if recipe.weights == HUB and recipe.case.model.hub_ids:
         # The key names the commit that is loaded: it must be there first.
-        fetched(recipe.case.model.hub_ids[0], recipe.trust_remote_code)
+        fetch_folder(recipe.case.model.hub_ids[0], recipe.trust_remote_code)
     key = recipe.key
     artefact = cache.find(key)
     if artefact is not None:

@@ -36,7 +36,7 @@ from accelbench.engines.pytorch.procedures.train import CONTRASTIVE_RATES, LEARN
 from accelbench.engines.shared.sketches import drawn_places
 from accelbench.models.denoising import Schedule
 from accelbench.models.inputs import named_tensors
-from accelbench.models.losses import of_module
+from accelbench.models.losses import loss_of_module
 from accelbench.models.short_steps import SHORT_PASSES
 
 Inputs = Mapping[str, jax.Array]
@@ -304,7 +304,7 @@ class Train(Procedure):
 
     def _lowered(self) -> Lowered:
         model = self._opened.model
-        loss = of_module(self._loss, model.module)
+        loss = loss_of_module(self._loss, model.module)
         wrapped = Wrapped(model.module, loss, self._labels)
         chances = nullcontext() if self._drops else dropped_nothing(model.module)
         with _training(model.module), chances:

@@ -27,7 +27,7 @@ from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.models.data import Feed
 from accelbench.models.data.labelled_feed import LabelledFeed, is_labelled
 from accelbench.models.data.rows import SUFFIX, ArraysFeed, DataFeed
-from accelbench.models.denoising import Schedule, denoised
+from accelbench.models.denoising import Schedule, denoise
 from accelbench.models.inputs import make_inputs
 from accelbench.models.short_steps import SHORT_PASSES
 
@@ -279,7 +279,7 @@ class ArraySession(ArtefactSession):
             fed = {**inputs, names["sample"]: sample, names["timestep"]: times}
             return self._read(self._run(self._bind(fed)))[0]
 
-        return denoised(look, inputs[names["sample"]], self._schedule, passes)
+        return denoise(look, inputs[names["sample"]], self._schedule, passes)
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         return self._sampler.sample(inputs, n, timing)

@@ -17,7 +17,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Evidence, Job
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.shared.arrays import EngineSession
-from accelbench.models.build import Built, built
+from accelbench.models.build import Built, build_module
 from accelbench.models.inputs import tensors
 
 DTYPES = {
@@ -48,7 +48,7 @@ class ModuleSession(EngineSession):
     def _build(self) -> Built:
         # In the type that it runs in: 7 billion weights would not fit most hosts in fp32.
         job = self._job
-        return built(
+        return build_module(
             self._spec,
             job.settings.seed,
             self._spec.weights_setting(job.settings.weights),

@@ -21,8 +21,8 @@ def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (example,), {}
 
 
-def required(function: Callable[..., Any]) -> list[str] | None:
-    """Return the names of parameters without default, or None if Python cannot tell."""
+def required_parameters(function: Callable[..., Any]) -> list[str] | None:
+    """Return the names of parameters without default; None if Python does not show them."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -46,7 +46,7 @@ def refuse_missing(function: Any, given: Sequence[str], needs: Sequence[str], ad
             )
 
 
-def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
+def name_arguments(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
     """Return an example by the names of a function's parameters; refuse one that does not fit."""
     args, keywords = arguments(example)
     signature = inspect.signature(forward)
@@ -80,7 +80,7 @@ def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
     return found
 
 
-def described(name: str, value: Any) -> dict[str, Any]:
+def describe_input(name: str, value: Any) -> dict[str, Any]:
     """Describe an input from its example; raise FileRefusedError if its type cannot be drawn."""
     dtype = str(value.dtype).rpartition(".")[2]
     entry: dict[str, Any] = {"name": name, "shape": [int(size) for size in value.shape]}

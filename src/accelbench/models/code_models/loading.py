@@ -55,13 +55,13 @@ def load(code: ModelCode) -> LoadedCode:
     """Make an object again; raise CaseError if its sources changed or its code fails."""
     refuse_changed(code)
     try:
-        module = imported(code)
-        loaded = made(module, attribute_of(module, code.attribute), code.made_by)
+        module = import_object_module(code)
+        loaded = make_object(module, attribute_of(module, code.attribute), code.made_by)
         if not code.example_of:
             return loaded
         # Whatever example it has itself: its answers are compared with those to this one.
         attribute, made_by = code.example_of
-        other = made(module, attribute_of(module, attribute), made_by)
+        other = make_object(module, attribute_of(module, attribute), made_by)
         return replace(loaded, example=other.example)
     except CaseError:
         raise
@@ -103,7 +103,7 @@ def seed_all(seed: int) -> None:
 _taken: set[str] = set()
 
 
-def imported(code: ModelCode) -> ModuleType:
+def import_object_module(code: ModelCode) -> ModuleType:
     """Import and return the module that has the object."""
     with _searched_first(code.folder):
         if not code.path:
@@ -156,7 +156,7 @@ def attribute_of(module: ModuleType, attribute: str) -> Any:
     return found
 
 
-def made(module: ModuleType, attribute: Any, made_by: str) -> LoadedCode:
+def make_object(module: ModuleType, attribute: Any, made_by: str) -> LoadedCode:
     """Make the object of an attribute, with its example, loss, labels, setup and teardown."""
     given: Sequence[Any] = ()
     subject = attribute

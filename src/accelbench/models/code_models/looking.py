@@ -45,15 +45,15 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
     path = [question["path"]] if question["path"] else []
     loading.seed_all(0)
     try:
-        module = loading.imported(code)
+        module = loading.import_object_module(code)
         file = getattr(module, "__file__", None) or ""
         attribute = _attribute(module, code.attribute)
-        made_by = _made_by(attribute, module)
-        loaded = loading.made(module, attribute, made_by)
+        made_by = _creation_kind(attribute, module)
+        loaded = loading.make_object(module, attribute, made_by)
         if made_by == "factory" and not _is_made(loaded.subject):
-            made_by, loaded = "itself", loading.made(module, attribute, "itself")
+            made_by, loaded = "itself", loading.make_object(module, attribute, "itself")
         reference = _reference(module, code.attribute, question.get("reference") or "")
-        answer = _described(loaded, question["given"], live=question.get("live", False))
+        answer = _describe_object(loaded, question["given"], live=question.get("live", False))
     except (FileRefusedError, AccelbenchError):
         raise
     except (Exception, SystemExit) as error:
@@ -124,9 +124,9 @@ def _is_made(value: Any) -> bool:
     return _torch_module(value) or (callable(value) and not loading.is_array(value))
 
 
-def _made_by(attribute: Any, module: ModuleType) -> str:
+def _creation_kind(attribute: Any, module: ModuleType) -> str:
     if inspect.isclass(attribute):
-        needs = example.required(attribute)
+        needs = example.required_parameters(attribute)
         if needs:
             raise FileRefusedError(
                 f"It is a class that takes {', '.join(needs)}.",
@@ -152,22 +152,27 @@ def _made_by(attribute: Any, module: ModuleType) -> str:
         )
     needs_setup = any(hasattr(holder, loading.SETUP) for holder in (attribute, module))
     has_inputs = hasattr(attribute, loading.EXAMPLE)
-    if example.required(attribute) == [] and not needs_setup and not has_inputs:
+    if example.required_parameters(attribute) == [] and not needs_setup and not has_inputs:
         return "factory"
     return "itself"
 
 
-def _described(loaded: loading.LoadedCode, given: Sequence[str], *, live: bool) -> dict[str, Any]:
+def _describe_object(
+    loaded: loading.LoadedCode, given: Sequence[str], *, live: bool
+) -> dict[str, Any]:
     if _torch_module(loaded.subject):
         from accelbench.models.code_models import torch_modules
 
-        return {"kind": CodeKind.MODULE, **torch_modules.described(loaded, given, _GIVE, live)}
+        return {
+            "kind": CodeKind.MODULE,
+            **torch_modules.describe_module(loaded, given, _GIVE, live),
+        }
     if not callable(loaded.subject):
         raise FileRefusedError(
             f"What it makes is a {type(loaded.subject).__name__}, which cannot be called.",
             "Return a torch module, or something that can be called.",
         )
-    needs = example.required(loaded.subject)
+    needs = example.required_parameters(loaded.subject)
     if needs is None:
         needs = [] if loaded.example is not None or given else ["inputs"]
     by_name = given or loaded.example is None

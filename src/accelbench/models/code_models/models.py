@@ -56,7 +56,7 @@ def model_of_code(
     return replace(spec, aliases=() if written == spec.id else (written,))
 
 
-def described(spec: ModelSpec) -> list[str]:
+def describe_code_model(spec: ModelSpec) -> list[str]:
     """Return lines about a model that is code: that it runs, and its inputs."""
     code = spec.code
     if code is None:
@@ -94,7 +94,7 @@ def name_of(word: CodeWord) -> str:
 
 def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) -> dict[str, Any]:
     place = {**_place(word), "attribute": word.attribute}
-    return _asked({**place, "given": list(given), "reference": reference})
+    return _inspect_in_process({**place, "given": list(given), "reference": reference})
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def looked_at_elsewhere(spec: ModelSpec, place: Elsewhere) -> tuple[ModelSpec, l
         "given": [entry.name for entry in spec.inputs],
         "reference": "" if code.reference == own else code.reference,
     }
-    found = _asked(question, place)
+    found = _inspect_in_process(question, place)
     if found["kind"] != code.kind:
         raise FileRefusedError(f"It is a {found['kind']} there, and a {code.kind} here.", "")
     there = replace(
@@ -140,7 +140,9 @@ def looked_at_elsewhere(spec: ModelSpec, place: Elsewhere) -> tuple[ModelSpec, l
     return replace(spec, parameters=int(found["parameters"]), code=there), files_of_here
 
 
-def _asked(question: Mapping[str, Any], place: Elsewhere | None = None) -> dict[str, Any]:
+def _inspect_in_process(
+    question: Mapping[str, Any], place: Elsewhere | None = None
+) -> dict[str, Any]:
     asked = ("accelbench.models.code_models.looking", [json.dumps(question)])
     where = (place.environment, place.working) if place is not None else ()
     try:

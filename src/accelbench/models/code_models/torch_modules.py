@@ -41,7 +41,7 @@ class _Blind(Counter):
 _TYPES = {"fp32": torch.float32, "half": torch.bfloat16}
 
 
-def counted(
+def count_module(
     module: torch.nn.Module, inputs: Mapping[str, torch.Tensor], batch: int | None
 ) -> dict[str, Any]:
     """Return the entry of a module as in `costs.json`, or the reason why there is none.
@@ -52,7 +52,7 @@ def counted(
     try:
         meta = module.to("meta")
         for kind, dtype in _TYPES.items():
-            passes[kind] = _fitted(meta.to(dtype), inputs, batch, dtype)
+            passes[kind] = _fit_costs(meta.to(dtype), inputs, batch, dtype)
     except UnknownOperationError as error:
         return {"uncounted": str(error)}
     except InexactError:
@@ -63,14 +63,14 @@ def counted(
     return {"counted": {"forward": {"along": None, "step": 1, **passes}}}
 
 
-def _fitted(
+def _fit_costs(
     module: torch.nn.Module,
     inputs: Mapping[str, torch.Tensor],
     batch: int | None,
     dtype: torch.dtype,
 ) -> dict[str, Any]:
     def counted_at(items: int) -> Count:
-        fed = {name: _shaped(value, batch, items, dtype) for name, value in inputs.items()}
+        fed = {name: _empty_like(value, batch, items, dtype) for name, value in inputs.items()}
         return count_forward(module, fed, _Blind)
 
     @cache
@@ -87,7 +87,9 @@ def _fitted(
     }
 
 
-def _shaped(value: torch.Tensor, batch: int | None, items: int, dtype: torch.dtype) -> torch.Tensor:
+def _empty_like(
+    value: torch.Tensor, batch: int | None, items: int, dtype: torch.dtype
+) -> torch.Tensor:
     shape = list(value.shape)
     if batch is not None and shape:
         shape[0] = items
@@ -95,14 +97,14 @@ def _shaped(value: torch.Tensor, batch: int | None, items: int, dtype: torch.dty
     return torch.empty(shape, dtype=wanted, device="meta")
 
 
-def described(
+def describe_module(
     loaded: LoadedCode, given: Sequence[str], advice: str, live: bool = False
 ) -> dict[str, Any]:
     """Return a module's inputs, batch, parameters and cost; its example has to fit."""
     module = loaded.subject.eval()
     _refuse_unmade(module)
     if loaded.example is None:
-        needs = example.required(module.forward) or ["inputs"]
+        needs = example.required_parameters(module.forward) or ["inputs"]
         example.refuse_missing(module.forward, given, needs, advice)
         return {
             "inputs": [],
@@ -115,7 +117,7 @@ def described(
         }
     inputs = {
         name: value if torch.is_tensor(value) else torch.from_numpy(np.asarray(value))
-        for name, value in example.named(module.forward, loaded.example).items()
+        for name, value in example.name_arguments(module.forward, loaded.example).items()
     }
     refuse_unknown_inputs(given, inputs)
     for name, value in inputs.items():
@@ -127,7 +129,7 @@ def described(
     there = dict(module.named_parameters())
     outputs = _outputs_of_example(module, inputs)
     if later := sorted(dict(module.named_parameters()).keys() - there):
-        raise _made_late(later[0])
+        raise _lazy_weight_error(later[0])
     batch = example.common_batch(list(inputs.values()))
     free, notes = False, _stored_otherwise(module)
     if batch is not None:
@@ -135,13 +137,13 @@ def described(
         free = not why
         notes += [f"is measured at a batch of {batch} alone: {why}"] if why else []
     return {
-        "inputs": [example.described(name, value) for name, value in inputs.items()],
+        "inputs": [example.describe_input(name, value) for name, value in inputs.items()],
         "parameters": parameter_count(module),
         "batch": batch or 1,
         "free_batch": free,
         "notes": notes,
         "training": _training(loaded),
-        **(_UNCOUNTED if live else counted(module, inputs, batch if free else None)),
+        **(_UNCOUNTED if live else count_module(module, inputs, batch if free else None)),
     }
 
 
@@ -158,7 +160,7 @@ def _stored_otherwise(module: torch.nn.Module) -> list[str]:
 def _refuse_unmade(module: torch.nn.Module) -> None:
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if is_lazy(tensor):
-            raise _made_late(name)
+            raise _lazy_weight_error(name)
         if tensor.is_meta:
             raise FileRefusedError(
                 f"Its weight {in_quotes(name)} is on the device meta, which holds no values.",
@@ -166,7 +168,7 @@ def _refuse_unmade(module: torch.nn.Module) -> None:
             )
 
 
-def _made_late(name: str) -> FileRefusedError:
+def _lazy_weight_error(name: str) -> FileRefusedError:
     return FileRefusedError(
         f"Its weight {in_quotes(name)} is made by its first call, which every process makes anew.",
         "Call it once with its example before it is handed over: model(*example).",
@@ -244,4 +246,4 @@ def _training(loaded: LoadedCode) -> dict[str, Any] | None:
     several = loaded.labels if isinstance(loaded.labels, tuple) else (loaded.labels,)
     names = ["labels", *(f"labels_{place}" for place in range(1, len(several)))]
     tensors = {name: torch.as_tensor(value) for name, value in zip(names, several, strict=True)}
-    return {"labels": [example.described(name, value) for name, value in tensors.items()]}
+    return {"labels": [example.describe_input(name, value) for name, value in tensors.items()]}

@@ -65,7 +65,7 @@ def encoder_for(weights: str, text: Iterable[str], low: int, high: int, marks: i
         own.no_padding()
         own.no_truncation()
         return Encoder(own, 0, marks, "Text is in ids of the tokenizer.json beside the weights.")
-    learned = _learned(tokenizers, text, high - low)
+    learned = _train_tokenizer(tokenizers, text, high - low)
     size = learned.get_vocab_size()
     return Encoder(
         learned, low, high,
@@ -74,7 +74,7 @@ def encoder_for(weights: str, text: Iterable[str], low: int, high: int, marks: i
     )  # fmt: skip
 
 
-def _learned(tokenizers: Any, text: Iterable[str], size: int) -> Any:
+def _train_tokenizer(tokenizers: Any, text: Iterable[str], size: int) -> Any:
     if size < 256:
         raise UnsupportedError(
             "vocabulary_too_small",
@@ -107,7 +107,7 @@ Fed = Mapping[str, tuple[InputSpec, tuple[int, ...]]]
 _LETTERS = {c: i for i, c in enumerate("|ETAONIHSRDLUMWCFGYPBVK'XJQZ", start=4)}
 
 
-def captioned(fed: Fed) -> InputSpec | None:
+def tokenize_caption(fed: Fed) -> InputSpec | None:
     """Return the ids that a caption becomes, or None if the model takes none.
 
     Ids with places for an image are a prompt, not a caption.
@@ -124,7 +124,7 @@ class Captions:
     """Rows of ids, mask, decoder ids and labels of one text."""
 
     def __init__(self, spec: ModelSpec, fed: Fed, encoder: Encoder) -> None:
-        ids = captioned(fed)
+        ids = tokenize_caption(fed)
         self._encoder = encoder
         self._ids = fed["input_ids"] if ids and ids.name == "input_ids" else None
         self._decoder = fed["decoder_input_ids"] if ids and self._ids is None else None
@@ -142,13 +142,13 @@ class Captions:
             tokens = self._encoder.marked(text)
             while tokens and tokens[-1] == spec.last:  # the tokenizer's own mark of the end
                 tokens.pop()
-            row["input_ids"], used = padded(tokens, spec, shape[1])
+            row["input_ids"], used = pad_ids(tokens, spec, shape[1])
             if self._mask:
                 row["attention_mask"] = mask(used, self._mask[1][1])
         if self._decoder:
             spec, shape = self._decoder
             tokens = self._encoder.plain(text)
-            row["decoder_input_ids"], _ = padded([self._start, *tokens], spec, shape[1])
+            row["decoder_input_ids"], _ = pad_ids([self._start, *tokens], spec, shape[1])
             if self._labels:
                 row["labels"] = targets(tokens, self._labels[1][1])
         return row
@@ -165,7 +165,7 @@ def start_id(spec: ModelSpec, ids: InputSpec) -> int:
     return ids.low
 
 
-def padded(tokens: list[int], spec: InputSpec, length: int) -> tuple[Array, int]:
+def pad_ids(tokens: list[int], spec: InputSpec, length: int) -> tuple[Array, int]:
     """Return ids of one length, and how many of them are the text's own.
 
     If a row must end with a certain id, that id fills it up, like CLIP's end-of-text.

@@ -78,7 +78,7 @@ def look(path: str | Path) -> Folder:
         entries = [Entry(root, root.name)]
     elif root.is_dir():
         try:
-            entries = _listed(root)
+            entries = _list_files(root)
         except OSError as error:
             raise SurroundingsError(
                 f"{root} cannot be read: {error.strerror}.", "Check its permissions."
@@ -94,7 +94,7 @@ def look(path: str | Path) -> Folder:
     return folder
 
 
-def _listed(root: Path) -> list[Entry]:
+def _list_files(root: Path) -> list[Entry]:
     splits = _splits(root)
     for tops in splits:
         entries = [entry for top in tops for entry in _below(top, root)]
@@ -199,7 +199,7 @@ def read_beside(folders: Sequence[Path], name: str) -> Mapping[str, Any]:
     return {}
 
 
-def numbered(
+def number_classes(
     root: Path, names: Sequence[str], model: ModelSpec, folders: Sequence[Path]
 ) -> tuple[Mapping[str, int], int | None, str]:
     """Return a number for each class, the number of the model's classes, and what orders them.

@@ -1,8 +1,4 @@
-"""Labelled samples in a file of arrays: the model's inputs by name, and `labels`.
-
-An array is read a row at a time, so that what is timed has the memory for itself. Pickled arrays
-are refused.
-"""
+"""Labelled samples in a file of arrays: the model's inputs by name, and `labels`."""
 
 from __future__ import annotations
 
@@ -68,11 +64,11 @@ class StoredRows:
 def headers(path: Path) -> Mapping[str, StoredRows]:
     """Return the arrays of a file by name, from their headers only, or raise UsageError."""
     if path.exists() and not path.is_file():
-        raise _refused(path, "is no file")  # a pipe or a device, which may have no end
+        raise _data_error(path, "is no file")  # a pipe or a device, which may have no end
     try:
         with zipfile.ZipFile(path) as archive:
             if again := named_twice(archive):
-                raise _refused(path, f"has {in_quotes(again)} twice")
+                raise _data_error(path, f"has {in_quotes(again)} twice")
             found = {}
             for entry in archive.infolist():
                 if entry.filename.endswith(_ENDING):
@@ -80,13 +76,13 @@ def headers(path: Path) -> Mapping[str, StoredRows]:
                         name = entry.filename.removesuffix(_ENDING)
                         found[name] = _header(stream, name, path)
     except OSError as error:
-        raise _refused(path, f"cannot be read: {error.strerror or error}") from error
+        raise _data_error(path, f"cannot be read: {error.strerror or error}") from error
     except ARCHIVE_ERRORS as error:
-        raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
+        raise _data_error(path, "is no archive of arrays as numpy.savez writes it") from error
     except NO_ARRAY as error:  # of headers
-        raise _refused(path, f"holds what is no plain array: {error}") from error
+        raise _data_error(path, f"holds what is no plain array: {error}") from error
     if not found:
-        raise _refused(path, "holds no array")
+        raise _data_error(path, "holds no array")
     return found
 
 
@@ -95,21 +91,21 @@ def look_labelled(path: Path) -> Mapping[str, StoredRows]:
     found = headers(path)
     labels = found.get(LABELS)
     if labels is None:
-        raise _refused(path, f"has no array {LABELS}: there are {', '.join(sorted(found))}")
+        raise _data_error(path, f"has no array {LABELS}: there are {', '.join(sorted(found))}")
     if _kind(labels) not in "iu":
-        raise _refused(path, f"has {LABELS} of {labels.dtype}, which are no whole numbers")
+        raise _data_error(path, f"has {LABELS} of {labels.dtype}, which are no whole numbers")
     if not labels.shape or not labels.shape[0]:
-        raise _refused(path, "holds no sample")
+        raise _data_error(path, "holds no sample")
     for stored in found.values():
         if not stored.shape or stored.shape[0] != labels.shape[0]:
             count = stored.shape[0] if stored.shape else "no"
-            raise _refused(
+            raise _data_error(
                 path, f"has {labels.shape[0]} {LABELS} and {count} rows of {in_quotes(stored.name)}"
             )
     return found
 
 
-def _refused(path: Path, why: str) -> UsageError:
+def _data_error(path: Path, why: str) -> UsageError:
     return UsageError(
         f"The labelled data {in_quotes(str(path))} {why}.",
         "Write it with numpy.savez(path, labels=labels, name=array, …), with the names of the"
@@ -129,7 +125,7 @@ class LabelledArrays:
         except UsageError as error:  # it was another file when the run was planned
             raise CaseError("data_unreadable", error.message, error.advice) from error
         self.notes: list[str] = []
-        self._takes = _matched(self._path, stored, case, self.notes)
+        self._takes = _match_types(self._path, stored, case, self.notes)
         self._stored = {name: stored[name] for name in (*self._takes, LABELS)}
         whole = stored[LABELS].shape[0]
         self._places = chosen(whole, most, seed)
@@ -255,10 +251,10 @@ def _header(stream: IO[bytes], name: str, path: Path) -> StoredRows:
         raise ValueError(f"{name} is of {dtype}")
     if by_columns and len(shape) > 1:
         order = "numpy.ascontiguousarray orders it"
-        raise _refused(path, f"has {in_quotes(name)} by columns: {order}")
+        raise _data_error(path, f"has {in_quotes(name)} by columns: {order}")
     row = int(np.prod(shape[1:], dtype=np.float64)) * dtype.itemsize
     if row > LARGEST_ROW:
-        raise _refused(path, f"has rows of {row / 2**30:,.0f} GiB in {in_quotes(name)}")
+        raise _data_error(path, f"has rows of {row / 2**30:,.0f} GiB in {in_quotes(name)}")
     return StoredRows(name, dtype.str, tuple(int(size) for size in shape))
 
 
@@ -268,7 +264,7 @@ def _kind(stored: StoredRows) -> str:
     return np.dtype(stored.dtype).kind
 
 
-def _matched(
+def _match_types(
     path: Path, stored: Mapping[str, StoredRows], case: Case, notes: list[str]
 ) -> dict[str, Any]:
     """Return the types in which the file's arrays are fed, by input; refuse others."""
@@ -277,7 +273,7 @@ def _matched(
     for tensor in tensors(case.model, case.shapes, case.mode):
         shape = shapes[tensor.name]
         if tensor.name not in stored or tensor.name == LABELS:
-            if not settled(tensor):
+            if not is_fixed(tensor):
                 raise CaseError(
                     "data_mismatch",
                     f"{path.name} has no {tensor.name}, which {case.model.id} takes; it has"
@@ -289,7 +285,7 @@ def _matched(
     return takes
 
 
-def settled(tensor: InputSpec) -> bool:
+def is_fixed(tensor: InputSpec) -> bool:
     """Return whether an input's values are known without data, like a mask of ones."""
     return tensor.constant is not None or tensor.row is not None
 

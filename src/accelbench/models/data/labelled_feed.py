@@ -16,8 +16,15 @@ from accelbench.core.model import InputSpec
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.models.data import pictures
-from accelbench.models.data.folder import Entry, Folder, classes_of, folders_beside, look, numbered
-from accelbench.models.data.labelled import LabelledArrays, LabelledData, batch_of, chosen, settled
+from accelbench.models.data.folder import (
+    Entry,
+    Folder,
+    classes_of,
+    folders_beside,
+    look,
+    number_classes,
+)
+from accelbench.models.data.labelled import LabelledArrays, LabelledData, batch_of, chosen, is_fixed
 from accelbench.models.data.labelled_text import LabelledTexts, TextWindows
 from accelbench.models.data.pictures import ADVICE, CONFIG, PictureRecipe, recipe_of
 from accelbench.models.data.rows import SUFFIX, DataFeed, UnreadableError, contents, need
@@ -51,7 +58,7 @@ class _LabelledFiles:
         self, folder: Folder, entries: Sequence[Entry], case: Case, settings: JobSettings
     ) -> None:
         beside = folders_beside(case.model, settings)
-        numbers = numbered(folder.path, classes_of(entries), case.model, beside)
+        numbers = number_classes(folder.path, classes_of(entries), case.model, beside)
         self._numbers, self.classes, self._by = numbers
         places = chosen(len(entries), settings.accuracy_samples, settings.seed)
         self._entries: Sequence[Entry] = [entries[place] for place in places]
@@ -198,7 +205,7 @@ def _float_input(
 ) -> tuple[InputSpec, T]:
     """Return the only input whose values matter, and its shape as `fits` returns it."""
     shapes = input_shapes(case.model, case.shapes, case.mode)
-    open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not settled(t)]
+    open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not is_fixed(t)]
     if len(open_) == 1 and open_[0].dtype in ("float", "float32", "float16"):
         shape = shapes[open_[0].name]
         found = fits(shape) if shape[:1] == (case.shapes.batch,) else None

@@ -19,7 +19,7 @@ from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec
 from accelbench.core.run_options import JobSettings
 from accelbench.core.safe_text import in_quotes
-from accelbench.models.data.folder import folders_beside, numbered, read_beside
+from accelbench.models.data.folder import folders_beside, number_classes, read_beside
 from accelbench.models.data.labelled import chosen
 from accelbench.models.data.rows import need
 from accelbench.models.data.text import TextDocument, TextDocuments, numbers_of
@@ -269,7 +269,7 @@ class LabelledTexts(_Text):
         self._by = "their labels, which are the model's own numbers"
         if numbers is None:
             root = documents.path if documents.path.is_dir() else documents.path.parent
-            numbers, self.classes, self._by = numbered(root, names, case.model, self._folders)
+            numbers, self.classes, self._by = number_classes(root, names, case.model, self._folders)
         self._numbers = numbers
         self._places = chosen(self._all, settings.accuracy_samples, settings.seed)
         self.count: int | None = len(self._places)

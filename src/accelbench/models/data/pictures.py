@@ -1,8 +1,4 @@
-"""Pictures as a vision model takes them: single ones, frames of a video, tiles of a large one.
-
-A recipe comes from the model's publishers, from a preprocessor_config.json next to the weights, or
-from a name; it is never guessed. The result's evidence and a note name what was applied.
-"""
+"""Preprocessing of pictures for vision models: pictures, frames of a video, tiles."""
 
 from __future__ import annotations
 
@@ -64,7 +60,7 @@ class PictureRecipe:
     def pixels(self, image: Image.Image, height: int, width: int, channels: int) -> Array:
         import numpy as np
 
-        image = fitted(image.convert("L" if channels == 1 else "RGB"), height, width, self)
+        image = fit_picture(image.convert("L" if channels == 1 else "RGB"), height, width, self)
         values = np.asarray(image, np.float32).reshape(height, width, channels)
         mean, std = np.asarray(self.mean, np.float32), np.asarray(self.std, np.float32)
         scaled = (values * np.float32(self.scale) - mean) / std
@@ -113,7 +109,7 @@ def decode(data: bytes) -> Image.Image:
         image.load()
         image = ImageOps.exif_transpose(image)
         if image.mode.startswith("I"):  # 16 bits: Pillow's own conversion would clip them to white
-            image = _narrowed(image)
+            image = _to_8_bit(image)
         if image.mode == "P":
             image = image.convert("RGBA")  # a palette's transparency is lost without a warning
         rgb: Image.Image = image.convert("RGB")
@@ -124,14 +120,14 @@ def decode(data: bytes) -> Image.Image:
     return rgb
 
 
-def _narrowed(image: Image.Image) -> Image.Image:
+def _to_8_bit(image: Image.Image) -> Image.Image:
     import numpy as np
     from PIL import Image
 
     return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
 
 
-def fitted(image: Image.Image, height: int, width: int, how: PictureRecipe) -> Image.Image:
+def fit_picture(image: Image.Image, height: int, width: int, how: PictureRecipe) -> Image.Image:
     """Resize a picture, by its shorter side unless it is stretched, and cut out the middle."""
     from PIL import Image
 
@@ -146,7 +142,7 @@ def fitted(image: Image.Image, height: int, width: int, how: PictureRecipe) -> I
     return image.crop((left, top, left + width, top + height))
 
 
-def normalised(image: Image.Image, how: PictureRecipe) -> Array:
+def normalise_pixels(image: Image.Image, how: PictureRecipe) -> Array:
     """Return pixels in float32, channels first."""
     import numpy as np
 
@@ -170,7 +166,7 @@ def best_grid(size: tuple[int, int], grids: Sequence[Sequence[int]]) -> tuple[in
     return best[0], best[1]
 
 
-def tiled(
+def tile_picture(
     image: Image.Image, size: tuple[int, int], grid: tuple[int, int], tile: int, how: PictureRecipe
 ) -> list[Array]:
     """Return LLaVA-NeXT's view of a picture: the whole as one tile, then tile by tile.
@@ -179,7 +175,7 @@ def tiled(
     """
     from PIL import Image
 
-    whole = fitted(image, *size, how)
+    whole = fit_picture(image, *size, how)
     scale = min(grid[0] / size[0], grid[1] / size[1])
     high, wide = round(size[0] * scale), round(size[1] * scale)
     canvas = Image.new("RGB", (grid[1], grid[0]))
@@ -191,7 +187,7 @@ def tiled(
         for left in range(0, grid[1], tile)
     ]
     small = whole.resize((tile, tile), Image.Resampling[how.filter])
-    return [normalised(part, how) for part in (small, *tiles)]
+    return [normalise_pixels(part, how) for part in (small, *tiles)]
 
 
 @dataclass(frozen=True)
@@ -259,8 +255,11 @@ class PictureReader:
 
         view, how = self._view, self._how
         if view.whole is not None:
-            return np.stack(tiled(decoded[0], view.whole, view.grid, view.height, how))
-        made = [normalised(fitted(image, view.height, view.width, how), how) for image in decoded]
+            return np.stack(tile_picture(decoded[0], view.whole, view.grid, view.height, how))
+        made = [
+            normalise_pixels(fit_picture(image, view.height, view.width, how), how)
+            for image in decoded
+        ]
         return made[0] if view.frames is None else np.stack(made)
 
 
@@ -284,7 +283,7 @@ def _view(spec: ModelSpec, fed: Fed) -> _View:
     )
 
 
-def _counted(name: str) -> list[tuple[int, str]]:
+def _natural_key(name: str) -> list[tuple[int, str]]:
     """Return a sorting key by which frame 10 comes after frame 9."""
     parts = re.split(r"(\d+)", name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
@@ -296,7 +295,7 @@ def _items(
     if frames is None:
         return [(entry,) for entry in entries]
     items: list[tuple[Entry, ...]] = []
-    by_folder = sorted(entries, key=lambda e: (e.folder, _counted(e.name)))
+    by_folder = sorted(entries, key=lambda e: (e.folder, _natural_key(e.name)))
     for _, group in itertools.groupby(by_folder, key=lambda e: e.folder):
         members = list(group)
         if len(members) < frames:
@@ -344,12 +343,12 @@ def _read(path: Path) -> PictureRecipe:
             raise ValueError("it is no object")
         return recipe_in(config)
     except OSError as error:
-        raise _refused(path, error.strerror or str(error)) from error
+        raise _data_error(path, error.strerror or str(error)) from error
     except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise _refused(path, str(error)) from error
+        raise _data_error(path, str(error)) from error
 
 
-def _refused(path: Path, why: str) -> CaseError:
+def _data_error(path: Path, why: str) -> CaseError:
     return CaseError(
         "data_mismatch", f"{in_quotes(str(path))} says no way to prepare pictures: {why}.", ADVICE
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.models.data.captions import Captions, Encoder, Fed, captioned, encoder_for
+from accelbench.models.data.captions import Captions, Encoder, Fed, encoder_for, tokenize_caption
 from accelbench.models.data.folder import Folder, classes_of, look
 from accelbench.models.data.pictures import PictureReader
 from accelbench.models.data.rows import DataFeed, Reader, Walk
@@ -61,13 +61,15 @@ def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> R
         _demand(folder, spec, "images", bool(folder.images))
         words = [f"a photo of a {folder.title(c)}" for c in classes_of(folder.images)] or None
         captions = _captions(library, spec, fed, "images", words)
-        return _noted(PictureReader(folder, spec, fed, captions[0]), captions[1])
+        return _add_notes(PictureReader(folder, spec, fed, captions[0]), captions[1])
     if fed.keys() & SOUND_INPUTS:
         _demand(folder, spec, "sound", bool(folder.sounds))
         written = Written(folder)
         captions = _captions(library, spec, fed, "sound", written.all() if written.known else None)
         seconds = shapes.audio or 0
-        return _noted(SoundReader(folder, spec, fed, seconds, written, captions[0]), captions[1])
+        return _add_notes(
+            SoundReader(folder, spec, fed, seconds, written, captions[0]), captions[1]
+        )
     if "input_ids" in fed and len(fed["input_ids"][1]) == 2:
         _demand(folder, spec, "text", bool(folder.texts))
         corpus = library.text()
@@ -83,7 +85,7 @@ def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> R
 def _captions(
     library: Library, spec: ModelSpec, fed: Fed, what: str, words: Iterable[str] | None
 ) -> tuple[Captions | None, list[str]]:
-    ids = captioned(fed)
+    ids = tokenize_caption(fed)
     if ids is None:
         return None, []
     if words is None:
@@ -92,7 +94,7 @@ def _captions(
     return Captions(spec, fed, encoder), [encoder.note]
 
 
-def _noted(reader: Reader, notes: list[str]) -> Reader:
+def _add_notes(reader: Reader, notes: list[str]) -> Reader:
     reader.notes += notes
     return reader
 

@@ -42,13 +42,13 @@ class UnreadableError(Exception):
 def contents(path: Path) -> bytes:
     """Return the bytes of a file; raise UnreadableError of what cannot be read or has no end."""
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             return file.read()
     except OSError as error:
         raise UnreadableError(str(error)) from error
 
 
-def opened(path: Path) -> BufferedReader:
+def open_regular(path: Path) -> BufferedReader:
     """Open a file, unless it is a pipe or a device, which has no end."""
     if path.exists() and not path.is_file():
         raise UnreadableError("it is no file")
@@ -177,7 +177,7 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
     import numpy as np
 
     if path.exists() and not path.is_file():
-        raise _refused(path, "is no file")  # a pipe or a device, which may have no end
+        raise _data_error(path, "is no file")  # a pipe or a device, which may have no end
     found: dict[str, StoredArray] = {}
     try:
         _weigh(path)
@@ -185,28 +185,28 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
             for name in arrays.files:
                 array = arrays[name]
                 if not isinstance(array, np.ndarray):  # the bytes of a member that is none
-                    raise _refused(path, f"holds {in_quotes(name)}, which is no array")
-                found[name] = _described(array)
+                    raise _data_error(path, f"holds {in_quotes(name)}, which is no array")
+                found[name] = _describe_array(array)
     except OSError as error:
-        raise _refused(path, f"cannot be read: {error.strerror or error}") from error
+        raise _data_error(path, f"cannot be read: {error.strerror or error}") from error
     except ARCHIVE_ERRORS as error:
-        raise _refused(path, "is no archive of arrays as numpy.savez writes it") from error
+        raise _data_error(path, "is no archive of arrays as numpy.savez writes it") from error
     except NO_ARRAY as error:
-        raise _refused(path, f"holds what is no plain array: {error}") from error
+        raise _data_error(path, f"holds what is no plain array: {error}") from error
     except MemoryError as error:  # of a header: the archive itself has been weighed
-        raise _refused(path, "claims to hold more than it has") from error
+        raise _data_error(path, "claims to hold more than it has") from error
     if not found:
-        raise _refused(path, "holds no array")
+        raise _data_error(path, "holds no array")
     return found
 
 
 def _weigh(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         if again := named_twice(archive):
-            raise _refused(path, f"has {in_quotes(again)} twice")
+            raise _data_error(path, f"has {in_quotes(again)} twice")
         total = sum(entry.file_size for entry in archive.infolist())
     if total > LARGEST_BYTES:
-        raise _refused(path, f"would unpack to {total / 2**30:,.0f} GiB")
+        raise _data_error(path, f"would unpack to {total / 2**30:,.0f} GiB")
 
 
 def named_twice(archive: zipfile.ZipFile) -> str:
@@ -220,13 +220,13 @@ def named_twice(archive: zipfile.ZipFile) -> str:
     return ""
 
 
-def _described(array: Any) -> StoredArray:
+def _describe_array(array: Any) -> StoredArray:
     whole = array.dtype.kind in "iu" and array.size
     low, high = (int(array.min()), int(array.max()) + 1) if whole else (None, None)
     return StoredArray(str(array.dtype), tuple(array.shape), low, high)
 
 
-def _refused(path: Path, why: str) -> UsageError:
+def _data_error(path: Path, why: str) -> UsageError:
     return UsageError(
         f"The file of inputs {in_quotes(str(path))} {why}.",
         "Write it with numpy.savez(path, name=array, …), with the names of the model's inputs.",

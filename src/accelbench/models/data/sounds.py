@@ -45,17 +45,17 @@ def decode(data: bytes, seconds: int, rate: int) -> Array:
             own_rate = int(file.samplerate)
             read = file.read(seconds * own_rate, dtype="float32", always_2d=True)
     except Exception as error:  # a decoder of foreign bytes raises whatever it likes
-        raise UnreadableError(_said(error)) from error
+        raise UnreadableError(_error_text(error)) from error
     if not len(read):
         raise UnreadableError("it holds no sound")
-    return resampled(read.mean(axis=1), own_rate, rate)[: seconds * rate]
+    return resample(read.mean(axis=1), own_rate, rate)[: seconds * rate]
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error).partition("\n")[0].rpartition(": ")[2] or type(error).__name__
 
 
-def resampled(wave: Array, rate: int, wanted: int) -> Array:
+def resample(wave: Array, rate: int, wanted: int) -> Array:
     """Return the sound at another rate, by a polyphase filter."""
     import numpy as np
 
@@ -67,7 +67,7 @@ def resampled(wave: Array, rate: int, wanted: int) -> Array:
     return made.astype(np.float32)
 
 
-def normalised(wave: Array, samples: int) -> Array:
+def normalise_sound(wave: Array, samples: int) -> Array:
     """Return Wav2Vec2's input: zero mean, variance one, then silence up to the length."""
     import numpy as np
 
@@ -80,7 +80,7 @@ def normalised(wave: Array, samples: int) -> Array:
 def features(spec: ModelSpec, shape: tuple[int, ...], seconds: int, rate: int) -> Recipe:
     """Return the function that makes a model's input, of this shape, of one sound."""
     if len(shape) == 1:
-        return lambda wave: normalised(wave, shape[0])
+        return lambda wave: normalise_sound(wave, shape[0])
     name = spec.builder.rpartition(":")[2].lower()
     recipe: Recipe | None = None
     if name.startswith("whisper") and len(shape) == 2 and shape[1] == seconds * 100:
@@ -277,7 +277,7 @@ def sound_recipe(
     paths = [Path(asked)] if asked is not None else [folder / CONFIG for folder in folders]
     for path in paths:
         if path.is_file():
-            return _configured(path, case, shape)
+            return _read_config(path, case, shape)
     model = case.model
     if (
         not model.is_user_model
@@ -312,7 +312,7 @@ def _wave(
         import numpy as np
 
         if normalises:
-            return normalised(wave, samples).reshape(shape)
+            return normalise_sound(wave, samples).reshape(shape)
         made = np.zeros(samples, np.float32)
         made[: len(wave)] = wave[:samples]
         return made.reshape(shape)
@@ -322,7 +322,7 @@ def _wave(
     return SoundRecipe(name, rate, does, makes, max(1, -(-samples // rate)))
 
 
-def _configured(path: Path, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
+def _read_config(path: Path, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
     try:
         config = jsonc.read(path, allow_infinity=True)
         if not isinstance(config, Mapping):
@@ -331,15 +331,15 @@ def _configured(path: Path, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
         if not isinstance(rate, int) or not 100 <= rate <= 1_000_000:
             raise ValueError("it has no sampling_rate")
     except OSError as error:
-        raise _refused(path, error.strerror or str(error)) from error
+        raise _data_error(path, error.strerror or str(error)) from error
     except ValueError as error:
-        raise _refused(path, str(error)) from error
+        raise _data_error(path, str(error)) from error
     if config.get("feature_extractor_type") == _PLAIN:
         return _wave(CONFIG, rate, bool(config.get("do_normalize", True)), case, shape)
-    return _extracted(path, rate, case, shape)
+    return _extract_features(path, rate, case, shape)
 
 
-def _extracted(path: Path, rate: int, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
+def _extract_features(path: Path, rate: int, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
     """Make features by transformers' own class, never by code in the folder."""
     transformers = need("transformers", "transformers", "torch", "Making spectra")
     try:
@@ -347,7 +347,7 @@ def _extracted(path: Path, rate: int, case: Case, shape: tuple[int, ...]) -> Sou
             str(path.parent), local_files_only=True, trust_remote_code=False
         )
     except Exception as error:
-        raise _refused(path, str(error).partition("\n")[0]) from error
+        raise _data_error(path, str(error).partition("\n")[0]) from error
     longest = next(
         (int(n) for at in ("nb_max_samples", "n_samples") if (n := getattr(extract, at, None))),
         _SECONDS * rate,
@@ -371,7 +371,7 @@ def _extracted(path: Path, rate: int, case: Case, shape: tuple[int, ...]) -> Sou
     return SoundRecipe(CONFIG, rate, does, makes, -(-longest // rate))
 
 
-def _refused(path: Path, why: str) -> CaseError:
+def _data_error(path: Path, why: str) -> CaseError:
     return CaseError(
         "data_mismatch", f"{in_quotes(str(path))} says no way to prepare sounds: {why}.", ADVICE
     )

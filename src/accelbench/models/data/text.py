@@ -18,9 +18,9 @@ from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.safe_text import in_quotes
-from accelbench.models.data.captions import Encoder, Fed, mask, padded, start_id
+from accelbench.models.data.captions import Encoder, Fed, mask, pad_ids, start_id
 from accelbench.models.data.folder import Entry, Folder, classes_of
-from accelbench.models.data.rows import Saw, UnreadableError, label_of, number, opened
+from accelbench.models.data.rows import Saw, UnreadableError, label_of, number, open_regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,9 +71,9 @@ class Corpus:
         number, read = len(self.entries), 0
         places: list[TextPlace] = []
         try:
-            with opened(entry.path) as file:
+            with open_regular(entry.path) as file:
                 for count, line in enumerate(_lines(entry, file), start=1):
-                    if _said(entry, line, count).strip():
+                    if _line_text(entry, line, count).strip():
                         places.append(TextPlace(number, read))
                     read += len(line)
                     if read >= most:
@@ -101,11 +101,11 @@ class Corpus:
         while True:
             entry = self.entries[number]
             try:
-                with opened(entry.path) as file:
+                with open_regular(entry.path) as file:
                     file.seek(offset)
                     for line in _lines(entry, file):
                         saw(line)
-                        yield _said(entry, line)
+                        yield _line_text(entry, line)
                         if not rounds and entry.path.suffix.lower() == ".jsonl":
                             return
             except OSError as error:
@@ -117,9 +117,9 @@ class Corpus:
     def sample(self) -> Iterator[str]:
         """Yield everything once, from the first line on, to learn a tokenizer from."""
         for entry in self.entries:
-            with opened(entry.path) as file:
+            with open_regular(entry.path) as file:
                 for line in _lines(entry, file):
-                    yield _said(entry, line)
+                    yield _line_text(entry, line)
 
 
 def _lines(entry: Entry, file: BufferedReader) -> Iterator[bytes]:
@@ -133,7 +133,7 @@ def _lines(entry: Entry, file: BufferedReader) -> Iterator[bytes]:
         yield line
 
 
-def _said(entry: Entry, line: bytes, count: int | None = None) -> str:
+def _line_text(entry: Entry, line: bytes, count: int | None = None) -> str:
     try:
         text = line.decode("utf-8")
         if entry.path.suffix.lower() != ".jsonl":
@@ -208,7 +208,7 @@ class TextReader:
     def _document(self, place: TextPlace, saw: Saw) -> dict[str, Array]:
         spec, shape = self._fed["input_ids"]
         text = "".join(self._corpus.lines(place, saw, rounds=False))
-        row, used = padded(self._encoder.marked(text), spec, shape[1])
+        row, used = pad_ids(self._encoder.marked(text), spec, shape[1])
         made = {"input_ids": row}
         if "attention_mask" in self.gives:
             made["attention_mask"] = mask(used, shape[1])
@@ -221,14 +221,14 @@ class TextReader:
         after = decoder[1][1] if decoder else 0
         answer = max(after, targets[1][1] if targets else 0) if decoder else 0
         ids = self._ids(place, shape[1] + answer, saw)
-        row, _ = padded(ids[: shape[1]], spec, shape[1])
+        row, _ = pad_ids(ids[: shape[1]], spec, shape[1])
         made = {"input_ids": row}
         if decoder:
             tokens = [start_id(self._spec, decoder[0]), *ids[shape[1] :]]
-            made["decoder_input_ids"], _ = padded(tokens, decoder[0], after)
+            made["decoder_input_ids"], _ = pad_ids(tokens, decoder[0], after)
         if targets:
             source = ids[shape[1] :] if decoder else ids
-            made["labels"], _ = padded(source, targets[0], targets[1][1])
+            made["labels"], _ = pad_ids(source, targets[0], targets[1][1])
         return made
 
     def _ids(self, place: TextPlace, count: int, saw: Saw) -> list[int]:
@@ -284,7 +284,7 @@ def is_text_table(path: Path) -> bool:
     if ending != _LINES or not path.is_file():
         return False
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             record = loads(file.readline(LARGEST_TEXT).decode("utf-8-sig"))
     except (OSError, ValueError, UnreadableError):
         return False
@@ -328,7 +328,7 @@ class TextTable:
 
     def _cells(self, separator: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         csv.field_size_limit(LARGEST_TEXT)
-        with opened(self.path):
+        with open_regular(self.path):
             pass  # no pipe, which would have no end
         with self.path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.reader(file, delimiter=separator)
@@ -347,7 +347,7 @@ class TextTable:
                 yield rows.line_num, dict(zip(names, row, strict=True))
 
     def _records(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        with opened(self.path) as file:
+        with open_regular(self.path) as file:
             yield from _records_of(file)
 
     def _row(self, line: int, row: Mapping[str, Any]) -> TextDocument:
@@ -396,7 +396,7 @@ class TextFiles:
 
 
 def _documents(entry: Entry) -> Iterator[TextDocument]:
-    with opened(entry.path) as file:
+    with open_regular(entry.path) as file:
         if entry.path.suffix.lower() == _LINES:
             for line, record in _records_of(file):
                 if not isinstance(record.get(TEXT), str):

@@ -1,1 +1,1 @@
-"""Models of the user's own files: what a file is, what it reads and gives, and how it is fed."""
+"""Models in files of the user: formats, inputs, outputs and data."""

@@ -64,7 +64,7 @@ class ExportedArchive:
         return bytearray(members.read(tensor.member))
 
 
-def opened(path: Path) -> ExportedArchive:
+def open_archive(path: Path) -> ExportedArchive:
     """Read an archive of torch.export; refuse one that is incomplete or runs code."""
     with _unpacked(path) as (archive, root):
         entries = archive.infolist()

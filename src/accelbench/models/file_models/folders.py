@@ -169,7 +169,7 @@ def model_of_folder(word: str) -> ModelSpec:
     return replace(spec, folder=weights, aliases=(word,))
 
 
-def described(spec: ModelSpec) -> list[str]:
+def describe_layers(spec: ModelSpec) -> list[str]:
     """Return a line about the layers that follow the transformer of a folder, if it has any."""
     if spec.builder != SENTENCE_ENCODER:
         return []

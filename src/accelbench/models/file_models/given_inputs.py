@@ -79,14 +79,14 @@ def shape_text(shape: Iterable[int | str]) -> str:
     return f"[{','.join(str(size) or '?' for size in shape)}]"
 
 
-def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
+def parse_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
     """Parse descriptions of inputs, by name; raise UsageError if one is malformed."""
     found: dict[str, GivenInput] = {}
     for word in words or ():
         name, given, rest = word.partition("=")
         name = name.strip()
         if not name or not given or not rest.strip():
-            raise _malformed(word)
+            raise _syntax_error(word)
         if name in found:
             raise UsageError(f"{OPTION} says two things of {in_quotes(name)}.", "Give it once.")
         found[name] = _of(word, rest.replace(" ", ""))
@@ -102,7 +102,7 @@ def refuse_unknown_inputs(given: Iterable[str], known: Collection[str]) -> None:
             )
 
 
-def said_of(
+def split_descriptions(
     given: Mapping[str, GivenInput], labels: Collection[str], every: Collection[str]
 ) -> tuple[dict[str, GivenInput], dict[str, GivenInput]]:
     """Split descriptions into those of all models and those of one: MODEL:NAME=….
@@ -124,7 +124,7 @@ def said_of(
 def _of(word: str, text: str) -> GivenInput:
     parts = _FORM.match(text)
     if parts is None:
-        raise _malformed(word)
+        raise _syntax_error(word)
     low, high = parts["low"], parts["high"]
     values = tuple(map(float, (parts["values"] or "").split(","))) if parts["values"] else ()
     if low is not None and int(low) >= int(high):
@@ -155,7 +155,7 @@ def _sizes(word: str, text: str) -> Iterable[int | str]:
             )
 
 
-def _malformed(word: str) -> UsageError:
+def _syntax_error(word: str) -> UsageError:
     return UsageError(
         f"{OPTION} takes the name of an input with its type, shape or values, not"
         f" {in_quotes(word)}.",
@@ -222,7 +222,7 @@ _MASK = re.compile(r"(^|[_./])mask|mask$|attention_mask", re.IGNORECASE)
 _WHOLE = {"int8": (-128, 128), "uint8": (0, 256)}
 
 
-def drawn_of_type(name: str, dtype: str, rows: int | None) -> dict[str, Any]:
+def values_of_type(name: str, dtype: str, rows: int | None) -> dict[str, Any]:
     """Return the values of an input: `low` and `high` or a `constant`, and `drawn`, in words.
 
     Empty if nothing states them: whole numbers that are not rows of a table. `rows` are those of
@@ -282,7 +282,7 @@ def lets_through(name: str, effects: Effects) -> int | None:
     return None
 
 
-def of_choice(where_true: float | None, where_false: float | None) -> MaskEffect | None:
+def choice_effect(where_true: float | None, where_false: float | None) -> MaskEffect | None:
     """Return the effect of a choice on its condition, by the constant value of each branch."""
     if where_true is not None and where_true <= LEAVES_OUT:
         return MaskEffect.LEAVES_OUT
@@ -291,24 +291,24 @@ def of_choice(where_true: float | None, where_false: float | None) -> MaskEffect
     return None
 
 
-def of_factor(factor: float | None) -> MaskEffect | None:
+def factor_effect(factor: float | None) -> MaskEffect | None:
     """Return the effect of multiplying a mask by a number."""
     return MaskEffect.LEAVES_OUT if factor is not None and factor <= LEAVES_OUT else None
 
 
-def of_equality(other: float | None, *, unequal: bool = False) -> MaskEffect | None:
+def equality_effect(other: float | None, *, unequal: bool = False) -> MaskEffect | None:
     """Return the effect of comparing a mask with a number: it equals 1 if it is true."""
     if other not in (0.0, 1.0):
         return None
     return MaskEffect.SAME if (other == 1.0) != unequal else MaskEffect.TURNED
 
 
-def of_pair(operation: str, place: int, other: float | None) -> MaskEffect | None:
+def pair_effect(operation: str, place: int, other: float | None) -> MaskEffect | None:
     """Return the effect of an operation on a mask at a place, next to a number."""
     if operation == "mul":
-        return of_factor(other)
+        return factor_effect(other)
     if operation in {"eq", "ne"}:
-        return of_equality(other, unequal=operation == "ne")
+        return equality_effect(other, unequal=operation == "ne")
     if operation == "gt" and place == 0 and other == 0.0:
         return MaskEffect.SAME
     return MaskEffect.TURNED if operation == "sub" and place == 1 and other == 1.0 else None
@@ -325,7 +325,7 @@ class InputRanges(ABC):
         self._by_value: dict[str, list[tuple[Any, Any]]] = {}
 
     def of(self, key: str, name: str, dtype: str) -> dict[str, Any]:
-        """Return the values of an input, as in `drawn_of_type`; `key` is its value in the graph."""
+        """Return the values of an input, as in `values_of_type`; `key` is its graph value."""
         whole = dtype.startswith(("int", "uint"))
         rows = self._rows(key) if whole else None
         if rows is None and (whole or dtype in {"bool", "boolean"}):
@@ -334,7 +334,7 @@ class InputRanges(ABC):
                 value = "ones" if through else "zeros"
                 drawn = f"{value}: the graph uses it as a mask, and they leave nothing out"
                 return {"constant": through, "drawn": drawn}
-        return drawn_of_type(name, dtype, rows)
+        return values_of_type(name, dtype, rows)
 
     def _rows(self, key: str) -> int | None:
         found: list[int] = []

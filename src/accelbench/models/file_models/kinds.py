@@ -1,10 +1,4 @@
-"""Kinds of model files, told apart by name and first bytes, and their readers.
-
-A reader is a module with `look(path)`, which describes a file or raises FileRefusedError. The
-reader of an engine in a package of its own is named on that engine's card. It may also have
-`graph(path)`, which returns a FileGraph to count operators of; and `item_shapes`, if sizes of
-results follow only from those of inputs.
-"""
+"""Kinds of model files, identified by name and first bytes, with their readers."""
 
 from __future__ import annotations
 

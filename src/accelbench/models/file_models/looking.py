@@ -68,19 +68,19 @@ def main(arguments: Sequence[str]) -> None:
         answer = {"error": f"It is too much for its reader ({type(error).__name__}).", "advice": ""}
     send_answer(answer)
     if "error" not in answer:
-        send_answer(_counted(path, FileFormat(answer["format"]), loads(arguments[1])))
+        send_answer(_count_costs(path, FileFormat(answer["format"]), loads(arguments[1])))
 
 
-def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
+def _count_costs(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
     if kind.uncounted:
         return {"uncounted": kind.uncounted}
-    from accelbench.models.graph_files.costs import counted
+    from accelbench.models.graph_files.costs import count_file
     from accelbench.models.graph_files.steps import UntracedError
 
     if sys.platform != "win32":
         signal.alarm(_COUNTING_SECONDS)  # ends the process: what was looked at has been told
     try:
-        return {"counted": counted(path, graph_name(kind), shapes)}
+        return {"counted": count_file(path, graph_name(kind), shapes)}
     except UntracedError as error:
         message = error.message.rstrip(".")
         return {"uncounted": message[:1].lower() + message[1:]}

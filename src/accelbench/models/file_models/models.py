@@ -59,7 +59,7 @@ def _refuse_unknown(given: Mapping[str, GivenInput], found: Mapping[str, Any]) -
     refuse_unknown_inputs(given, [entry["name"] for entry in found["inputs"]])
 
 
-def described(spec: ModelSpec) -> list[str]:
+def describe_file_model(spec: ModelSpec) -> list[str]:
     """Return a sentence for each input of a model that is a file."""
     file = spec.file
     if file is None:
@@ -164,12 +164,14 @@ def _spec(
             most=found.get("most", {}),
             casts=found.get("casts", True),
             custom=tuple(found.get("custom", ())),
-            renamed=_renamed(found["inputs"], inputs),
+            renamed=_renamed_sizes(found["inputs"], inputs),
         ),
     )
 
 
-def _renamed(entries: Sequence[Mapping[str, Any]], inputs: Sequence[InputSpec]) -> dict[str, str]:
+def _renamed_sizes(
+    entries: Sequence[Mapping[str, Any]], inputs: Sequence[InputSpec]
+) -> dict[str, str]:
     """Return the free sizes that inputs here call otherwise than the file, if it is only one."""
     names: dict[str, set[str]] = {}
     for entry, made in zip(entries, inputs, strict=True):

@@ -19,8 +19,8 @@ from accelbench.core.safe_text import in_quotes
 from accelbench.models.file_models.given_inputs import (
     InputRanges,
     MaskEffect,
-    of_choice,
-    of_pair,
+    choice_effect,
+    pair_effect,
     refuse_rank,
 )
 from accelbench.models.file_models.kinds import FileRefusedError
@@ -39,21 +39,21 @@ def custom_operators(model: Any, nodes: Iterable[Any]) -> list[str]:
     found: dict[str, None] = {}
     for node in (*nodes, *inner):
         key = (node.domain, node.op_type)
-        if key not in own and not _defined(*key):
+        if key not in own and not _is_defined(*key):
             found[f"{node.domain or _DEFAULT}:{node.op_type}"] = None
     return sorted(found)[:_MOST]
 
 
-def _defined(domain: str, name: str) -> bool:
+def _is_defined(domain: str, name: str) -> bool:
     domain = "" if domain == _DEFAULT else domain
     if onnx.defs.has(name, domain):
         return True
-    known = _of_onnx_runtime()
+    known = _runtime_operators()
     # Where ONNX Runtime is not here, nobody says what it defines.
     return domain.startswith(_OF_ONNX_RUNTIME) if known is None else (domain, name) in known
 
 
-def _of_onnx_runtime() -> set[tuple[str, str]] | None:
+def _runtime_operators() -> set[tuple[str, str]] | None:
     if not _schemas:
         try:
             from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -88,7 +88,7 @@ class Ranges(InputRanges):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        graph = _without_functions(model)
+        graph = _inline_functions(model)
         for node in graph.node:
             for place, name in enumerate(node.input):
                 self._note_reader(name, node, place)
@@ -106,13 +106,13 @@ class Ranges(InputRanges):
     def _effect(self, node: Any, place: int) -> MaskEffect | None:
         kind = node.op_type
         if kind == "Where" and place == 0:
-            return of_choice(self._scalar(node.input[1]), self._scalar(node.input[2]))
+            return choice_effect(self._scalar(node.input[1]), self._scalar(node.input[2]))
         if kind in _SAME and (place == 0 or kind in {"And", "Or"}):
             return MaskEffect.SAME
         if kind == "Not":
             return MaskEffect.TURNED
         other = self._scalar(node.input[1 - place]) if len(node.input) == 2 and place < 2 else None
-        return of_pair(_PAIRS.get(kind, ""), place, other)
+        return pair_effect(_PAIRS.get(kind, ""), place, other)
 
     def _scalar(self, name: str, depth: int = 0) -> float | None:
         if name in self._tensors:
@@ -159,7 +159,7 @@ def _value(tensor: Any) -> float | None:
         return None
 
 
-def _without_functions(model: Any) -> Any:
+def _inline_functions(model: Any) -> Any:
     if not len(model.functions):
         return model.graph
     from onnx import inliner
@@ -209,7 +209,7 @@ _QUANTISES = {"DequantizeLinear", "QLinearConv", "QLinearMatMul", "MatMulInteger
 _PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN"}
 
 
-def opened(path: Path) -> Any:
+def open_graph(path: Path) -> Any:
     """Return a graph without its weights, or raise FileRefusedError."""
     try:
         return onnx.load(str(path), load_external_data=False)
@@ -221,7 +221,7 @@ def opened(path: Path) -> Any:
 
 def look(path: Path) -> dict[str, Any]:
     """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
-    model = opened(path)
+    model = open_graph(path)
     graph = model.graph
     if not model.opset_import:
         raise FileRefusedError("It names no version of ONNX's operators.", "Export it again.")
@@ -312,18 +312,18 @@ def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
     folder = path.parent.resolve()
     for tensor in tensors:
         if any(size < 0 for size in tensor.dims):
-            raise FileRefusedError(f"Its weight {_shown(tensor)} has a size below 0.")
-        need = _claimed(tensor)
+            raise FileRefusedError(f"Its weight {_quote_name(tensor)} has a size below 0.")
+        need = _claimed_bytes(tensor)
         if not uses_external_data(tensor):
             have = len(tensor.raw_data)
             if tensor.HasField("raw_data") and need is not None and have != need:
                 raise FileRefusedError(
-                    f"Its weight {_shown(tensor)} claims {need:,} bytes and has {have:,}.",
+                    f"Its weight {_quote_name(tensor)} claims {need:,} bytes and has {have:,}.",
                     "Export it again.",
                 )
             if need and not tensor.HasField("raw_data") and not _typed_values(tensor):
                 raise FileRefusedError(
-                    f"Its weight {_shown(tensor)} claims {need:,} bytes and has none.",
+                    f"Its weight {_quote_name(tensor)} claims {need:,} bytes and has none.",
                     "Export it again.",
                 )
             continue
@@ -336,12 +336,12 @@ def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
         length = _number(entries["length"]) if "length" in entries else sizes[file] - offset
         if offset < 0 or length < 0 or offset + length > sizes[file]:
             raise FileRefusedError(
-                f"Its weight {_shown(tensor)} ends beyond the end of {file.name}.",
+                f"Its weight {_quote_name(tensor)} ends beyond the end of {file.name}.",
                 "A part of that file is missing: copy it again.",
             )
         if need is not None and length < need:
             raise FileRefusedError(
-                f"Its weight {_shown(tensor)} claims {need:,} bytes, and {length:,} of"
+                f"Its weight {_quote_name(tensor)} claims {need:,} bytes, and {length:,} of"
                 f" {file.name} are its own.",
                 "Export it again.",
             )
@@ -357,7 +357,8 @@ def _inside(folder: Path, location: str, tensor: Any) -> Path:
     file = (folder / named).resolve()
     if named.is_absolute() or ".." in named.parts or not file.is_relative_to(folder):
         raise FileRefusedError(
-            f"Its weight {_shown(tensor)} is said to lie in {in_quotes(location)}, which is outside"
+            f"Its weight {_quote_name(tensor)} is said to lie in {in_quotes(location)}, which"
+            " is outside"
             " its own folder: it is not read.",
             "Put the weights beside the graph.",
         )
@@ -369,11 +370,11 @@ def _inside(folder: Path, location: str, tensor: Any) -> Path:
     return file
 
 
-def _claimed(tensor: Any) -> int | None:
+def _claimed_bytes(tensor: Any) -> int | None:
     try:
         each = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError, ValueError) as error:
-        raise FileRefusedError(f"Its weight {_shown(tensor)} is of no known type.") from error
+        raise FileRefusedError(f"Its weight {_quote_name(tensor)} is of no known type.") from error
     if tensor.data_type in _PACKED or tensor.data_type == TensorProto.STRING:
         return None
     return int(each) * int(math.prod(tensor.dims))
@@ -472,5 +473,5 @@ def _precision(graph: Any, nodes: Sequence[Any]) -> str:
     return max(counted, key=lambda kind: counted[kind], default="fp32")
 
 
-def _shown(tensor: Any) -> str:
+def _quote_name(tensor: Any) -> str:
     return in_quotes(tensor.name) if tensor.name else "without a name"

@@ -16,8 +16,8 @@ import openvino
 from accelbench.models.file_models.given_inputs import (
     InputRanges,
     MaskEffect,
-    of_choice,
-    of_pair,
+    choice_effect,
+    pair_effect,
     refuse_rank,
     refuse_text,
 )
@@ -67,7 +67,7 @@ class _Ranges(InputRanges):
     def _effect(self, node: Any, place: int) -> MaskEffect | None:
         kind = node.get_type_name()
         if kind == "Select" and place == 0:
-            return of_choice(_scalar(node.input_value(1)), _scalar(node.input_value(2)))
+            return choice_effect(_scalar(node.input_value(1)), _scalar(node.input_value(2)))
         if kind == _SDPA and place == _MASK_OF_SDPA:
             truth = node.input_value(place).get_element_type().get_type_name() == "boolean"
             return MaskEffect.KEEPS if truth else None
@@ -77,7 +77,7 @@ class _Ranges(InputRanges):
             return MaskEffect.TURNED
         if node.get_input_size() == 2:
             other = _scalar(node.input_value(1 - place))
-            return of_pair(_PAIRS.get(kind, ""), place, other)
+            return pair_effect(_PAIRS.get(kind, ""), place, other)
         return None
 
 
@@ -111,7 +111,7 @@ _PRODUCTS = {
 def look(path: Path) -> dict[str, Any]:
     """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
     weights = weights_beside(path)
-    ops = (model := opened(path)).get_ordered_ops()
+    ops = (model := open_graph(path)).get_ordered_ops()
     if all(op.get_type_name() in ENDS for op in ops):
         raise FileRefusedError("There is no layer in it: nothing would be measured.")
     constants = {op.get_friendly_name(): op for op in ops if op.get_type_name() == "Constant"}
@@ -132,7 +132,7 @@ def look(path: Path) -> dict[str, Any]:
     }
 
 
-def opened(path: Path) -> Any:
+def open_graph(path: Path) -> Any:
     """Return the engine's model of a graph, or raise FileRefusedError."""
     weights = weights_beside(path)
     try:

@@ -23,7 +23,7 @@ from accelbench.models.file_models.exported_archive import (
     changed_in_place,
     named_types,
     names_in,
-    opened,
+    open_archive,
     output_names,
     refuse_nodes,
     unlike_torch,
@@ -34,8 +34,8 @@ from accelbench.models.file_models.given_inputs import (
     SEQUENCE,
     InputRanges,
     MaskEffect,
-    of_choice,
-    of_pair,
+    choice_effect,
+    pair_effect,
     size_named,
 )
 from accelbench.models.file_models.kinds import FileRefusedError
@@ -85,16 +85,16 @@ class ExportedRanges(InputRanges):
         return names_in(node["outputs"])
 
     def _passes_on(self, node: Mapping[str, Any], place: str) -> bool:
-        name = _named(node)
+        name = _operator_name(node)
         return name in _PASSES_ON and place in names_in([node["inputs"][0]["arg"]])
 
     def _effect(self, node: Mapping[str, Any], place: str) -> MaskEffect | None:
         aten = _aten(node)
         args = {entry["name"]: entry["arg"] for entry in node["inputs"]}
         if aten == "masked_fill" and place in names_in([args["mask"]]):
-            return of_choice(self._number(args["value"]), None)
+            return choice_effect(self._number(args["value"]), None)
         if aten == "where" and "condition" in args and place in names_in([args["condition"]]):
-            return of_choice(self._number(args.get("self")), self._number(args.get("other")))
+            return choice_effect(self._number(args.get("self")), self._number(args.get("other")))
         if aten == _SDPA and place in names_in([args.get("attn_mask", {})]):
             return MaskEffect.KEEPS if self._values[place]["dtype"] == _BOOL else None
         first: Mapping[str, Any] = next(iter(args.values()), {})
@@ -104,8 +104,8 @@ class ExportedRanges(InputRanges):
             other = self._number(args.get("other"))
             if aten in _TURNS or (aten == "rsub" and other == 1.0):
                 return MaskEffect.TURNED
-            return MaskEffect.SAME if aten in _JOINS else of_pair(aten, 0, other)
-        return MaskEffect.SAME if aten in _JOINS else of_pair(aten, 1, self._number(first))
+            return MaskEffect.SAME if aten in _JOINS else pair_effect(aten, 0, other)
+        return MaskEffect.SAME if aten in _JOINS else pair_effect(aten, 1, self._number(first))
 
     def _number(self, arg: Mapping[str, Any] | None, depth: int = 0) -> float | None:
         for kind in ("as_float", "as_int", "as_bool"):
@@ -142,7 +142,7 @@ class ExportedRanges(InputRanges):
         return float(np.frombuffer(content, kind, 1, place)[0])
 
     def _table(self, node: Mapping[str, Any], place: str) -> int | None:
-        aten = _named(node)
+        aten = _operator_name(node)
         if aten not in _LOOKUPS:
             return None
         number, table = _LOOKUPS[aten]
@@ -164,11 +164,11 @@ class ExportedRanges(InputRanges):
 
 
 def _aten(node: Mapping[str, Any]) -> str:
-    name = _named(node)
+    name = _operator_name(node)
     return name if name in _JOINS else name.rstrip("_")
 
 
-def _named(node: Mapping[str, Any]) -> str:
+def _operator_name(node: Mapping[str, Any]) -> str:
     return (aten_name(str(node["target"])) or ("", ""))[0]
 
 
@@ -184,14 +184,14 @@ _UNSAID = 2
 
 def look(path: Path) -> dict[str, Any]:
     """Describe a program; raise FileRefusedError if it is incomplete, unsafe or cannot be fed."""
-    archive = opened(path)
+    archive = open_archive(path)
     try:
-        return _described(archive)
+        return _describe_program(archive)
     except (LookupError, TypeError, AttributeError, ValueError, SyntaxError) as error:
         raise unlike_torch() from error
 
 
-def _described(archive: ExportedArchive) -> dict[str, Any]:
+def _describe_program(archive: ExportedArchive) -> dict[str, Any]:
     module = archive.program["graph_module"]
     graph, signature = module["graph"], module["signature"]
     given = [entry for spec in signature["input_specs"] for entry in spec.items()]
@@ -206,7 +206,10 @@ def _described(archive: ExportedArchive) -> dict[str, Any]:
     fed = [name for kind, body in given if kind == "user_input" for name in names_in([body["arg"]])]
     values = graph["tensor_values"]
     made = [
-        name for spec in signature["output_specs"] for name in _of_output(spec) if name in values
+        name
+        for spec in signature["output_specs"]
+        for name in _names_of_output(spec)
+        if name in values
     ]
     output_names(module, len(made))
     precision, types = _precision(archive), named_types(graph)
@@ -258,7 +261,7 @@ def _changes(what: object) -> FileRefusedError:
     )
 
 
-def _of_output(spec: Mapping[str, Any]) -> Iterable[str]:
+def _names_of_output(spec: Mapping[str, Any]) -> Iterable[str]:
     ((_, body),) = spec.items()
     arg = body["arg"]
     return names_in([arg]) if "name" not in arg else [arg["name"]]

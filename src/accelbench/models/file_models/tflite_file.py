@@ -19,8 +19,8 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from accelbench.models.file_models.given_inputs import (
     InputRanges,
     MaskEffect,
-    of_choice,
-    of_pair,
+    choice_effect,
+    pair_effect,
     refuse_text,
 )
 from accelbench.models.file_models.kinds import FileRefusedError
@@ -78,14 +78,14 @@ class TfliteRanges(InputRanges):
     def _effect(self, node: Any, place: int) -> MaskEffect | None:
         inputs, code = node.inputs, self._codes[node.opcodeIndex]
         if code in {"SELECT", "SELECT_V2"} and place == 0:
-            return of_choice(self._scalar(inputs[1]), self._scalar(inputs[2]))
+            return choice_effect(self._scalar(inputs[1]), self._scalar(inputs[2]))
         if (code in {*_PASSES_ON, "GATHER", "GATHER_ND"} and place == 0) or code in _JOINS:
             return MaskEffect.SAME
         if code == "LOGICAL_NOT":
             return MaskEffect.TURNED
         if code not in _PAIRS:
             return None
-        return of_pair(_PAIRS[code], place, self._scalar(inputs[1 - place]))
+        return pair_effect(_PAIRS[code], place, self._scalar(inputs[1 - place]))
 
     def _scalar(self, index: int) -> float | None:
         tensor = self._graph.tensors[index]
@@ -105,7 +105,7 @@ _STORED = {
 }  # fmt: skip
 
 
-def opened(path: Path) -> tuple[Interpreter, Any, list[str]]:
+def open_graph(path: Path) -> tuple[Interpreter, Any, list[str]]:
     """Return a file as the engine and as its schema have it, and the names of operator codes."""
     content = path.read_bytes()
     try:
@@ -126,14 +126,14 @@ def opened(path: Path) -> tuple[Interpreter, Any, list[str]]:
 
 def look(path: Path) -> dict[str, Any]:
     """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
-    engine, model, codes = opened(path)
+    engine, model, codes = open_graph(path)
     graph = model.subgraphs[0]
     if not graph.operators:
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
     weights = [
         tensor
         for tensor in graph.tensors
-        if model.buffers[tensor.buffer].data is not None and _stored(tensor)
+        if model.buffers[tensor.buffer].data is not None and _stored_precision(tensor)
     ]
     ranges = TfliteRanges(model, codes)
     return {
@@ -146,7 +146,7 @@ def look(path: Path) -> dict[str, Any]:
     }
 
 
-def _stored(tensor: Any) -> str:
+def _stored_precision(tensor: Any) -> str:
     names = {value: name for name, value in vars(schema.TensorType).items()}
     return _STORED.get(names.get(tensor.type, ""), "")
 
@@ -184,5 +184,5 @@ def _precision(graph: Any, codes: list[str], weights: list[Any]) -> str:
             for index in operator.inputs:
                 tensor = graph.tensors[index] if index >= 0 else None
                 if tensor is not None and id(tensor) in held:
-                    counted[_stored(tensor)] += math.prod(_shape(tensor))
+                    counted[_stored_precision(tensor)] += math.prod(_shape(tensor))
     return counted.most_common(1)[0][0] if counted else "fp32"

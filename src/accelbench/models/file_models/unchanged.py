@@ -1,8 +1,4 @@
-"""Whether a model's file is still the one that was looked at, without reading it.
-
-A digest reads the whole file: before each opening it would fill the page cache, and `load_ms` would
-be that of another case. So size, times of the last changes and inode are compared instead.
-"""
+"""Check of whether a model's file is unchanged, without reading it."""
 
 from __future__ import annotations
 

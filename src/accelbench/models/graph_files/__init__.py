@@ -1,1 +1,1 @@
-"""Operators of graphs in files: read in their order, each with what it takes at some sizes."""
+"""Operators of graphs in files, in order, each with its cost at some sizes."""

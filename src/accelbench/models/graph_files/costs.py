@@ -61,7 +61,7 @@ class FileGraph(Protocol):
         """Return its steps at some sizes, and the names of its results."""
 
 
-def opened(path: Path, kind: str) -> FileGraph:
+def open_graph(path: Path, kind: str) -> FileGraph:
     """Return the graph of a file, or raise UntracedError if its operators are not known."""
     module, _, name = _GRAPHS.get(kind, "").partition(":")
     read = (
@@ -84,7 +84,7 @@ _ERF = {"Erf", "erf"}
 _SIGMOIDS = {"Sigmoid", "HardSigmoid"}
 
 
-def fused(steps: Sequence[GraphStep], results: set[str]) -> list[GraphStep]:
+def fuse_steps(steps: Sequence[GraphStep], results: set[str]) -> list[GraphStep]:
     """Return the steps of a graph with those joined that engines make one; its results stay."""
     joined: dict[int, GraphStep | None] = {}
     for rule in (_attentions, _activations, _biases):
@@ -314,13 +314,13 @@ class GraphCount:
         return max(self.live_bytes, default=0)
 
 
-def counted(path: Path, kind: str, given: Shapes) -> dict[str, Any]:
+def count_file(path: Path, kind: str, given: Shapes) -> dict[str, Any]:
     """Return the entry of a file's model; raise UntracedError with the reason if it has none.
 
     `given` are the shapes of inputs that its owner bound.
     """
-    graph = opened(path, kind)
-    shapes = {entry.name: _named(entry, given.get(entry.name)) for entry in graph.inputs}
+    graph = open_graph(path, kind)
+    shapes = {entry.name: _name_sizes(entry, given.get(entry.name)) for entry in graph.inputs}
     free = {size for shape in shapes.values() for size in shape if isinstance(size, str)}
     others = sorted(free - {BATCH, *_DEFAULTS})
     if others:
@@ -331,10 +331,12 @@ def counted(path: Path, kind: str, given: Shapes) -> dict[str, Any]:
             " counted while it is looked at."
         )
     why = ""
-    walked = cache(lambda sizes: _walked(graph, shapes, dict(sizes)))
+    walked = cache(lambda sizes: _walk_sizes(graph, shapes, dict(sizes)))
     for rule in _rules(free, short=graph.operators <= _MOST_ALONG):
         try:
-            passes = {kind: _fitted(graph, walked, rule, width) for kind, width in _WIDTHS.items()}
+            passes = {
+                kind: _fit_costs(graph, walked, rule, width) for kind, width in _WIDTHS.items()
+            }
             return {"forward": {"along": rule.along, "step": rule.step, **passes}}
         except (InexactError, UntracedError) as error:
             why = str(error)
@@ -349,7 +351,7 @@ def _rules(free: set[str], *, short: bool) -> Iterator[Rule]:
     yield DEFAULT_SIZES
 
 
-def _fitted(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str, Any]:
+def _fit_costs(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str, Any]:
     def at(batch: int, length: int) -> GraphCount:
         along = () if rule.along is None else ((rule.along, length * rule.step),)
         return _count(*walked(((BATCH, batch), *along)), width)
@@ -357,7 +359,7 @@ def _fitted(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str,
     return {"weight_bytes": graph.weights * width, **exact(lambda batches: fit(at, rule, batches))}
 
 
-def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | str, ...]:
+def _name_sizes(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | str, ...]:
     if given is not None:
         # Of ncnn the sizes of an item may be said, whose batch is an axis of its own.
         whole = tuple(given) if len(given) == len(entry.shape) else (BATCH, *given)
@@ -367,7 +369,7 @@ def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | s
     return named_sizes(entry.shape)
 
 
-def _walked(
+def _walk_sizes(
     graph: FileGraph, shapes: Shapes, sizes: Mapping[str, int]
 ) -> tuple[list[GraphStep], set[str], GraphSizes]:
     known = {**_DEFAULTS, **sizes}
@@ -381,7 +383,7 @@ def _walked(
         bound[entry.name] = tuple(values)
     inputs = GraphSizes(bound, own, frozenset(), sizes[BATCH])
     steps, results = graph.steps(inputs)
-    return fused(steps, results), results, inputs
+    return fuse_steps(steps, results), results, inputs
 
 
 def _count(

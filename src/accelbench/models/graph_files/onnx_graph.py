@@ -18,7 +18,7 @@ from onnx.external_data_helper import uses_external_data
 from onnx.reference import ReferenceEvaluator
 
 from accelbench.core.safe_text import in_quotes
-from accelbench.models.file_models.onnx_file import opened
+from accelbench.models.file_models.onnx_file import open_graph
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -196,7 +196,7 @@ class OnnxGraph:
     """An ONNX graph without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        model = opened(path)
+        model = open_graph(path)
         if not model.graph.node:
             raise UntracedError("There is no operator in it.")
         if len(model.functions):
@@ -259,7 +259,7 @@ class _Walk:
         if node.op_type == "Constant":
             self._constant(node)
             return None
-        refuse_unmade(_called(node), (name for name in read if name not in self._types))
+        refuse_unmade(_describe_node(node), (name for name in read if name not in self._types))
         if all(name in self._constants for name in read):
             self._constants.update(node.output)
         types = self._inferred(node, read)
@@ -294,12 +294,13 @@ class _Walk:
         except Exception as error:
             words = " ".join(str(error).split())
             raise UntracedError(
-                f"The shapes at its operator {_called(node)} do not fit: {words[:200]}"
+                f"The shapes at its operator {_describe_node(node)} do not fit: {words[:200]}"
             ) from error
         for name in node.output:
             if name and not _is_settled(made.get(name)):
                 raise UntracedError(
-                    f"The shape of what its operator {_called(node)} gives does not follow from"
+                    f"The shape of what its operator {_describe_node(node)} gives does not"
+                    " follow from"
                     " shapes: it depends on values."
                 )
         return {name: made[name] for name in node.output if name}
@@ -335,7 +336,7 @@ def _number(node: Any, name: str, usual: int | None) -> int | None:
     return next((int(a.i) for a in node.attribute if a.name == name), usual)
 
 
-def _called(node: Any) -> str:
+def _describe_node(node: Any) -> str:
     return f"{node.op_type} {in_quotes(node.name)}" if node.name else str(node.op_type)
 
 

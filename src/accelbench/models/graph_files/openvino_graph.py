@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.safe_text import in_quotes
-from accelbench.models.file_models.openvino_file import ENDS, opened
+from accelbench.models.file_models.openvino_file import ENDS, open_graph
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -75,7 +75,7 @@ class OpenvinoGraph:
     """An OpenVINO graph without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        self._model = opened(path)
+        self._model = open_graph(path)
         ops = self._model.get_ordered_ops()
         if all(op.get_type_name() in ENDS for op in ops):
             raise UntracedError("There is no layer in it.")

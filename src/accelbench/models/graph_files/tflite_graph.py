@@ -13,7 +13,7 @@ from typing import Any
 
 from ai_edge_litert import schema_py_generated as schema
 
-from accelbench.models.file_models.tflite_file import free_shape, opened
+from accelbench.models.file_models.tflite_file import free_shape, open_graph
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -80,7 +80,7 @@ class TfliteGraph:
     """A TensorFlow Lite model's first graph: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        self._engine, model, codes = opened(path)
+        self._engine, model, codes = open_graph(path)
         self._graph = model.subgraphs[0]
         self._codes = [codes[entry.opcodeIndex] for entry in self._graph.operators]
         self.operators = len(self._codes)

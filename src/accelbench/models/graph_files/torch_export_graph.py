@@ -85,7 +85,7 @@ class TorchExportGraph:
             module = program["graph_module"]
             self._graph = module["graph"]
             self._values = self._graph["tensor_values"]
-            given = list(_given(module["signature"]["input_specs"]))
+            given = list(_named_inputs(module["signature"]["input_specs"]))
             self._constants = {name for kind, name in given if kind != "user_input"}
             fed = [name for kind, name in given if kind == "user_input"]
             self.inputs = tuple(FileInput(name, self._free(name)) for name in fed)
@@ -185,7 +185,7 @@ class TorchExportGraph:
         return len({self._values[name]["dtype"] for name in names}) == 1
 
 
-def _given(specs: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _named_inputs(specs: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for entry in specs:
         ((kind, body),) = entry.items()
         argument = body["arg"]
@@ -243,7 +243,7 @@ def _size(size: Mapping[str, Any], dimensions: Mapping[str, int]) -> int:
         return int(size["as_int"])
     text = str(size["as_expr"]["expr_str"])
     try:
-        value = _calculated(ast.parse(text, mode="eval").body, dimensions)
+        value = _evaluate(ast.parse(text, mode="eval").body, dimensions)
     except (SyntaxError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise UntracedError(
             f"Its size {in_quotes(text[:80])} does not follow from its inputs'."
@@ -253,22 +253,22 @@ def _size(size: Mapping[str, Any], dimensions: Mapping[str, int]) -> int:
     return value
 
 
-def _calculated(tree: ast.expr, dimensions: Mapping[str, int]) -> int:
+def _evaluate(tree: ast.expr, dimensions: Mapping[str, int]) -> int:
     """Evaluate sums, products and quotients of free sizes; nothing else is run."""
     if isinstance(tree, ast.Constant):
         return int(tree.value)  # type: ignore[arg-type]
     if isinstance(tree, ast.Name):
         return dimensions[tree.id]
     if isinstance(tree, ast.BinOp):
-        left, right = (_calculated(part, dimensions) for part in (tree.left, tree.right))
+        left, right = (_evaluate(part, dimensions) for part in (tree.left, tree.right))
         by = {ast.Add: "Add", ast.Mult: "Mul", ast.FloorDiv: "FloorDiv", ast.Mod: "Mod"}
         if isinstance(tree.op, ast.Sub):
             return left - right
         return _DIMENSIONS[by[type(tree.op)]](left, right)
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
-        return -_calculated(tree.operand, dimensions)
+        return -_evaluate(tree.operand, dimensions)
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
         if tree.func.id == "Symbol" and isinstance(tree.args[0], ast.Constant):
             return dimensions[str(tree.args[0].value)]
-        return _DIMENSIONS[tree.func.id](*(_calculated(part, dimensions) for part in tree.args))
+        return _DIMENSIONS[tree.func.id](*(_evaluate(part, dimensions) for part in tree.args))
     raise KeyError(ast.dump(tree)[:80])

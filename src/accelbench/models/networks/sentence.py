@@ -27,7 +27,7 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # mypy skips torch
     ) -> None:
         """Build all layers, with a loaded transformer or one drawn from `transformer`."""
         super().__init__()
-        self.transformer = loaded if loaded is not None else _drawn(transformer)
+        self.transformer = loaded if loaded is not None else _build_transformer(transformer)
         if getattr(self.transformer, "pooler", None) is not None:
             self.transformer.pooler = None  # no layer reads its output
         self.layers = nn.ModuleList([_layer(layer) for layer in layers])
@@ -92,7 +92,7 @@ def _load_layer(layer: nn.Module, folder: Path) -> None:
         ) from error
 
 
-def _drawn(transformer: Mapping[str, Any]) -> nn.Module:
+def _build_transformer(transformer: Mapping[str, Any]) -> nn.Module:
     import transformers
 
     model_class = getattr(transformers, transformer["class"])

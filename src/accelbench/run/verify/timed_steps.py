@@ -47,7 +47,7 @@ from accelbench.engines.shared.sketches import (
 )
 from accelbench.measure.block_validation import sample_times
 from accelbench.measure.validated_session import CheckedSession
-from accelbench.models.short_steps import shortened
+from accelbench.models.short_steps import shorten_steps
 from accelbench.run.messages import OTHER_STEPS
 from accelbench.run.verify.agreement import (
     Array,
@@ -97,7 +97,7 @@ class RandomSource(Protocol):
 
 def compared_whole(case: Case) -> bool:
     """Return whether a step of the case is as long as the one whose outputs are compared."""
-    return shortened(case) == case
+    return shorten_steps(case) == case
 
 
 def right_of(case: Case, outputs: Mapping[str, Any]) -> dict[str, Sketch]:
@@ -258,7 +258,7 @@ class UnseenSteps:
 
 def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -> None:
     """Check the steps of a short request or image, by new inputs of `seed` and the next one."""
-    short = shortened(case)
+    short = shorten_steps(case)
     other = seen(session, short, session.prepare(short, seed)).sketches
     inputs = session.prepare(short, seed + 1)
     left = unseen.left(inputs)

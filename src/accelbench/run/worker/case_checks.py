@@ -59,7 +59,7 @@ from accelbench.measure.energy import EnergyPass, EnergyReport, MeterFacts, no_e
 from accelbench.measure.loop import BlockRequest, Measurement
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.inputs import items_per_step
-from accelbench.models.short_steps import shortened
+from accelbench.models.short_steps import shorten_steps
 from accelbench.run.messages import CHANGES_INPUTS, INPUTS_CHANGED, WRONG_STEPS
 from accelbench.run.verify.block_lengths import refuse_late_waits, refuse_thinned, single_steps
 from accelbench.run.verify.plausibility import KnownFacts, remove_implausible
@@ -210,7 +210,7 @@ class CaseChecks:
                 is_first = look.checked is not None and case.mode is Mode.INFERENCE
                 if is_first and has_phases(self._session):
                     checked = CheckedSession(self._session, self._clock, self.wall)
-                    refuse_cached_phases(checked, shortened(case), CHANCE)
+                    refuse_cached_phases(checked, shorten_steps(case), CHANCE)
         except CaseError as error:
             after = self._read_times()
             if error.reason not in _BY_TIME:
@@ -355,7 +355,7 @@ class CaseChecks:
         if not case.generates:
             return None
         steps = UnseenSteps(self._session, self._clock, self.wall, said_ns, CHANCE)
-        asked = case if said_ns <= LONGEST_STEP_NS else shortened(case)
+        asked = case if said_ns <= LONGEST_STEP_NS else shorten_steps(case)
         refuse_other_requests(self._session, case, asked, steps, (self._left, own))
         return steps if asked == case else None
 

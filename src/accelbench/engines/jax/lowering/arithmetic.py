@@ -55,8 +55,8 @@ each(
         " lift_fresh_copy.default _to_copy.default": lambda x, *_, **__: x,
         "detach.default": lax.stop_gradient,
         "arange.start_step": lambda start, end, step=1, **_: jnp.arange(start, end, step),
-        "full.default": lambda size, value, **_: jnp.is_full(size, value),
-        "full_like.default": lambda x, value, **_: jnp.is_full(x.shape, value),
+        "full.default": lambda size, value, **_: jnp.full(size, value),
+        "full_like.default": lambda x, value, **_: jnp.full(x.shape, value),
         "empty_permuted.default empty.memory_format zeros.default":
             lambda size, *_, **__: jnp.zeros(size),
         "ones.default": lambda size, *_, **__: jnp.ones(size),

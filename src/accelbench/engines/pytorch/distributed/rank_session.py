@@ -32,7 +32,7 @@ from accelbench.engines.shared.communication import Span, is_collective, shared
 from accelbench.engines.shared.local import walls
 from accelbench.hardware.hostmemory import HostMemory, release_freed_memory
 from accelbench.models.inputs import choosing, make_inputs, tensors
-from accelbench.models.losses import named
+from accelbench.models.losses import find_loss
 
 #: Kernels by which NCCL and RCCL carry out collectives; copies compute nothing.
 _KERNELS, _COPIES = ("nccl", "rccl"), ("memcpy", "memset")
@@ -219,7 +219,7 @@ class RankSession(PytorchSession):
         with buffers_kept(module):
             with chances_kept(self._place.device), self._autocast():
                 outputs = module(**{n: t for n, t in inputs.items() if n not in labels})
-            named(how.loss)(outputs, inputs).backward()
+            find_loss(how.loss)(outputs, inputs).backward()
         idle = {n for n, p in module.named_parameters() if p.requires_grad and p.grad is None}
         module.zero_grad(set_to_none=True)
         module.eval()

@@ -33,7 +33,7 @@ from accelbench.engines.pytorch.procedures.base import (
 from accelbench.engines.shared.local import Mark
 from accelbench.engines.shared.sketches import drawn_places
 from accelbench.models.inputs import enable_checkpointing, named_tensors
-from accelbench.models.losses import of_module
+from accelbench.models.losses import loss_of_module
 
 #: Constant, without warm-up or decay: what is measured is ten to a few thousand steps on
 #: one batch. With these the loss of every small model of the catalogue falls in ten steps,
@@ -71,7 +71,7 @@ class Train(Procedure):
         super().__init__(case, opened)
         self._module = opened.module
         self._loss_name = how.loss
-        self._loss = of_module(how.loss, opened.module)
+        self._loss = loss_of_module(how.loss, opened.module)
         self._labels = frozenset(label.name for label in how.labels)
         self._losses: list[torch.Tensor] = []
         if self._module in _trained:
