@@ -21,6 +21,7 @@ from accelbench import __version__
 from accelbench.core.axes import AXES, numeric_axes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import StoreError, UnsupportedError, UsageError
+from accelbench.core.formatting import format_count, join_first
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.result_statistics import STEP_SQL
@@ -59,6 +60,7 @@ _MEASURED = (
 )
 _READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *QUALITY_COLUMNS))
 _NO_TABLES = TableModels()
+_MOST_NAMED = 3
 #: Raised when kept cases have another form.
 _PACKED = 1
 #: Launches differ by this ratio at most, that of the ends of an interval of ±25 %.
@@ -106,12 +108,39 @@ class StoredCases:
     several: tuple[str, ...] = ()
     parts: tuple[MeasuredCase, ...] = ()
     scattered: int = 0
-    others: StoredRows = field(default_factory=lambda: StoredRows((), ()))
+    others: CaseRows = field(default_factory=lambda: CaseRows((), ()))
 
     @property
     def learnable(self) -> tuple[MeasuredCase, ...]:
         """All cases that a predictor is fitted to."""
         return self.cases + self.parts
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of predictions should know of the results of a store."""
+        notes = []
+        if others := self.without_operators:
+            names = sorted(others, key=lambda name: (-others[name], name))
+            notes.append(
+                f"{sum(others.values()):,} measured cases are of models whose operators are unknown"
+                f" ({join_first(names, _MOST_NAMED)}); they predict those models alone, until"
+                " --graph-features names their operators"
+            )
+        if self.several:
+            notes.append(
+                f"several devices are called {join_first(self.several, _MOST_NAMED)}: of each case"
+                " what was measured here counts before what was imported, and then the newest"
+            )
+        if self.scattered:
+            notes.append(
+                f"{format_count(self.scattered, 'measured case')} not learned from: launches"
+                " differ by more than ±25 %; measure again with more launches"
+            )
+        if not self.cases:
+            notes.append(
+                "nothing is measured: predictions are from devices' peaks and usual efficiencies"
+            )
+        return notes
 
     @cached_property
     def digest(self) -> str:
@@ -163,7 +192,7 @@ def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> Stored
         return of_table.spec if of_table else find_exact(name)
 
     names, rows = database.query(_SQL)
-    return _gathered(StoredRows(tuple(names), rows), model_of)
+    return _gathered(CaseRows(tuple(names), rows), model_of)
 
 
 def digest_of_cases(measured: Sequence[MeasuredCase]) -> str:
@@ -249,8 +278,8 @@ def _unpacked(content: Mapping[str, Any]) -> StoredCases:
 
 #: Of models that several devices ran, as a result of one tells nothing of another.
 _NAMED_SQL = """
-SELECT any_value(model), sequence_length, image_size FROM benchmark_results
-WHERE lower(model) = lower(?) AND status = 'ok' GROUP BY sequence_length, image_size
+SELECT any_value(model), sequence_length, image_size FROM launches
+WHERE lower(model) = lower(?) AND usable GROUP BY sequence_length, image_size
 QUALIFY sum(count(DISTINCT device_fingerprint)) OVER () > 1 ORDER BY count(*) DESC, 2, 3 LIMIT 1
 """
 
@@ -265,7 +294,7 @@ def measured_name(database: Database, name: str) -> FileModel | None:
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class CaseRows:
     """Rows of the query of measured cases."""
 
     columns: Sequence[str]
@@ -276,7 +305,7 @@ class StoredRows:
 _SIZES = ("sequence_length", "image_size")
 
 
-def _gathered(stored: StoredRows, model_of: Callable[[str], ModelSpec | None]) -> StoredCases:
+def _gathered(stored: CaseRows, model_of: Callable[[str], ModelSpec | None]) -> StoredCases:
     # A store has a thousand names and thirty thousand rows of them.
     names, rows = stored.columns, stored.rows
     if not rows:
@@ -319,7 +348,7 @@ def _gathered(stored: StoredRows, model_of: Callable[[str], ModelSpec | None]) -
             )
     several = tuple(sorted(name for (_, name), known in prints.items() if len(known) > 1))
     return StoredCases(
-        _measured(newest), others, several, _measured(parts), scattered, StoredRows(names, unknown)
+        _measured(newest), others, several, _measured(parts), scattered, CaseRows(names, unknown)
     )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import StoreError
+from accelbench.core.formatting import join_first
 from accelbench.core.identity import digest, to_plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
@@ -201,7 +202,8 @@ def _fitted(
 ) -> Predictors:
     measured, notes = drawn_evenly(stored.learnable)
     cases, failures = traces.of_cases([entry.case for entry in measured])
-    notes += [f"the operators of {name} are not known: not learned from" for name in failures]
+    if failures:
+        notes.append(f"the operators of {join_first([*failures])} are not known: not learned from")
     traced = {entry.case: entry for entry in cases}
     of = {
         target: fitted_predictors(measured, traced, target, calibrated, begin) for target in TARGETS

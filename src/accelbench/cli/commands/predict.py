@@ -26,7 +26,7 @@ from accelbench.cli.services.report_files import refuse_undrawable_file, write_p
 from accelbench.core.axes import numeric_axes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.formatting import format_count, join_first, parse_integers, split_words
+from accelbench.core.formatting import format_count, parse_integers, split_words
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.evidence.launches import COMPARABLE_SQL
@@ -582,32 +582,7 @@ class Predicting:
 
     @property
     def notes(self) -> list[str]:
-        notes = list(self.predictors.notes)
-        others = self.predictors.stored.without_operators
-        if others:
-            names = sorted(others, key=lambda name: (-others[name], name))
-            notes.append(
-                f"{sum(others.values()):,} measured cases are of models whose operators are unknown"
-                f" ({join_first(names, _MOST_NAMED)}); they predict those models alone, until"
-                " --graph-features names their operators"
-            )
-        if self.predictors.stored.several:
-            alike = self.predictors.stored.several
-            notes.append(
-                f"several devices are called {', '.join(alike[:_MOST_NAMED])}: of each case what "
-                "was measured here counts before what was imported, and then the newest"
-            )
-        if scattered := self.predictors.stored.scattered:
-            notes.append(
-                f"{format_count(scattered, 'measured case')} not learned from: launches differ"
-                " by more"
-                " than ±25 %; measure again with more launches"
-            )
-        if not self.predictors.stored.cases:
-            notes.append(
-                "nothing is measured: predictions are from devices' peaks and usual efficiencies"
-            )
-        return notes
+        return [*self.predictors.notes, *self.predictors.stored.notes]
 
 
 def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
