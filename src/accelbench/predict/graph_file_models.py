@@ -37,8 +37,6 @@ from accelbench.predict.graph_file_reading import (
 from accelbench.predict.signatures import CLASSES, PassTrace
 
 if TYPE_CHECKING:
-    from pyarrow import Table
-
     from accelbench.store.database import Database
 
 CONFIG = "config"
@@ -233,36 +231,31 @@ def _of_config(name: str, folder: Path) -> FileModel:
 # -- tables of operators
 
 
-def parquet_table(
-    path: Path,
-    required: Sequence[str],
-    advice: str,
-    *,
-    more: Sequence[str] = (),
-    only: tuple[str, str] | None = None,
-) -> Table:
-    """Return the required columns of a file, and those of `more` that it has, in this order.
-
-    With `only`, a column and a value, the rows that have the value.
+def _operator_columns(
+    path: Path, columns: Sequence[str], only: str | None = None
+) -> list[tuple[Any, ...]]:
+    """Return the rows of columns of a table of operators, or those of one model.
 
     Raises:
         UsageError: there is no such file, it is not Parquet, or a column is missing.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import duckdb
 
     if not path.is_file():
-        raise UsageError(f"There is no file {path}.", advice)
+        raise UsageError(f"There is no file {path}.", _TABLE_ADVICE)
     try:
-        present = set(pq.read_schema(path).names)
-        absent = [name for name in required if name not in present]
-        if not absent:
-            wanted = [*required, *(name for name in more if name in present)]
-            filters = None if only is None else [(only[0], "==", only[1])]
-            return pq.read_table(path, columns=wanted, filters=filters)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UsageError(f"{path.name} cannot be read as Parquet.", advice) from error
-    raise UsageError(f"{path.name} has no column {', '.join(absent)}.", advice)
+        with duckdb.connect() as con:
+            table = con.read_parquet(str(path))
+            absent = [name for name in columns if name not in table.columns]
+            if not absent:
+                if only is not None:
+                    model = duckdb.ColumnExpression(_GRAPH[0])
+                    table = table.filter(model == duckdb.ConstantExpression(only))
+                rows: list[tuple[Any, ...]] = table.select(*columns).fetchall()
+                return rows
+    except duckdb.Error as error:
+        raise UsageError(f"{path.name} cannot be read as Parquet.", _TABLE_ADVICE) from error
+    raise UsageError(f"{path.name} has no column {', '.join(absent)}.", _TABLE_ADVICE)
 
 
 @lru_cache(maxsize=4)
@@ -276,15 +269,10 @@ def operator_models(path: Path, only: str | None = None) -> Mapping[str, FileMod
     Raises:
         UsageError: the file is not such a table.
     """
-    table = parquet_table(
-        path,
-        [*_GRAPH, *OperatorSignature._fields, "count"],
-        _TABLE_ADVICE,
-        only=None if only is None else (_GRAPH[0], only),
-    )
+    rows = _operator_columns(path, [*_GRAPH, *OperatorSignature._fields, "count"], only)
     graphs: dict[str, dict[int, list[tuple[OperatorSignature, int]]]]
     graphs = defaultdict(lambda: defaultdict(list))
-    for row, values in enumerate(zip(*table.to_pydict().values(), strict=True), start=1):
+    for row, values in enumerate(rows, start=1):
         model, image, op_class, *sizes = values
         whole = [size for size in (image or 1, *sizes) if isinstance(size, int) and size >= 0]
         if not model or op_class not in CLASSES or len(whole) <= len(sizes) or sizes[-1] < 1:
@@ -421,13 +409,13 @@ def kept_operators(database: Path) -> TableModels:
 @lru_cache(maxsize=4)
 def _names_in(path: Path) -> Sequence[str]:
     try:
-        table = parquet_table(path, _GRAPH[:1], _TABLE_ADVICE)
+        rows = _operator_columns(path, _GRAPH[:1])
     except UsageError as error:
         raise UsageError(
             f"The table of operators that is kept at {path} is damaged.",
             "Remove it, and name its original with --graph-features.",
         ) from error
-    return [str(name) for name in table.column(0).unique().to_pylist()]
+    return [*dict.fromkeys(str(name) for (name,) in rows)]
 
 
 def _kept_prefix(database: Path) -> str:
