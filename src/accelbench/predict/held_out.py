@@ -49,6 +49,7 @@ class HeldOutErrors:
         self._engines = np.array([_engine(case.configuration) for case in cases])
         self._whole = np.array([not case.part for case in cases], dtype=bool)
         self._errors = errors
+        self._found: dict[tuple[Basis, str], HeldOutError | None] = {}
 
     def of(self, basis: Basis, place: CaseConfiguration) -> HeldOutError | None:
         """The error of predictions that rest on something, in a configuration's engine.
@@ -56,9 +57,15 @@ class HeldOutErrors:
         Returns:
             None where too few were held out, and of what rests on no other case.
         """
+        key = basis, _engine(place)
+        if key not in self._found:
+            self._found[key] = self._look_up(*key)
+        return self._found[key]
+
+    def _look_up(self, basis: Basis, engine: str) -> HeldOutError | None:
         if basis not in self._errors:
             return None
-        errors, engine = self._errors[basis], _engine(place)
+        errors = self._errors[basis]
         counted = self._whole & ~np.isnan(errors)
         for name, rows in ((engine, counted & (self._engines == engine)), ("", counted)):
             if np.count_nonzero(rows) >= _FEWEST:
