@@ -8,6 +8,8 @@ from choosing_world import result, selector
 
 from accelbench.recommend.selector import HardwareSelector
 
+#: The tests that predict.
+PREDICTS = ("test_an_answer_by_prediction_alone_records_its_sizes",)
 UNSAID = {"provenance": "imported", "weights": None, "data_source": None, "verification": None}
 
 

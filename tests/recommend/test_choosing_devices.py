@@ -14,6 +14,9 @@ from accelbench.recommend.selector import HardwareSelector
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
+#: The tests that predict.
+PREDICTS = ("test_a_documented_device_is_enough_of_a_name_as_it_is_to_be_predicted",)
+
 
 def asked(chosen: HardwareSelector, *names: str) -> dict[str, Any]:
     answer = chosen.select_hardware(model_name="bert-tiny", available_hardware=list(names))

@@ -281,7 +281,7 @@ def configurations(
     )  # fmt: skip
     if not question.hardware:
         usual = _usual(counts)
-        places = list(usual) or _never_measured("cpu", question, device_here, notes)
+        places = list(usual) or _never_measured("cpu", question, (), device_here, notes)
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
     usual = _usual(counts)
@@ -294,7 +294,7 @@ def configurations(
         matching = _measured_called(platform, name, usual)
         if match and match.is_assumed and all(p.device.lower() != name.lower() for p in matching):
             notes.append(f"{word} is taken for {match.facts.name}, the usual one of its variants")
-        some = matching or _never_measured(hardware_of(word), question, device_here, notes)
+        some = matching or _never_measured(hardware_of(word), question, usual, device_here, notes)
         places += _by_runtimes(some, question, notes)
     return _in_precisions(list(dict.fromkeys(places)), question)
 
@@ -371,10 +371,14 @@ def _in_precisions(
 def _never_measured(
     word: str,
     question: PredictionQuestion,
+    measured: Iterable[CaseConfiguration],
     device_here: Callable[[str], str | None],
     notes: list[str],
 ) -> list[CaseConfiguration]:
     """A platform that nothing was measured on: this machine's device, or a documented one.
+
+    An accelerator is asked in each way too in which others of its platform were measured, in
+    precisions that it has units for: an H100 in fp32 alone would lose to a measured card in fp16.
 
     Raises:
         UsageError: neither is known.
@@ -399,10 +403,21 @@ def _never_measured(
     notes.append(f"{what} was measured on {word}: of {device} its peaks are what is known")
     runtimes = question.runtimes or (_usual_runtime(platform, question.models),)
     precision = (question.precisions or (_usual_precision(documented),))[0]
-    return [
+    places = [
         CaseConfiguration(platform, device, runtime, precision, question.mode)
         for runtime in runtimes
     ]
+    facts = facts_of(device, platform)
+    if facts is not None and platform not in ON_CPUS:
+        places += [
+            replace(place, device=device) for place in measured
+            if place.hardware == platform and _has_units(facts, place.precision)
+        ]  # fmt: skip
+    return list(dict.fromkeys(places))
+
+
+def _has_units(facts: DeviceFacts, precision: str) -> bool:
+    return precision == "fp32" or facts.documented_rate(precision.removeprefix("amp-")) is not None
 
 
 def _usual_runtime(platform: str, models: Sequence[ModelSpec]) -> str:
