@@ -95,7 +95,7 @@ class StoredCases:
     several: tuple[str, ...] = ()
     parts: tuple[MeasuredCase, ...] = ()
     scattered: int = 0
-    others: StoredRows = field(default_factory=lambda: StoredRows((), ()))
+    others: NamedRows = field(default_factory=lambda: NamedRows((), ()))
 
     @property
     def learnable(self) -> tuple[MeasuredCase, ...]:
@@ -147,13 +147,13 @@ def stored_cases(database: Database, tables: TableModels = _NO_TABLES) -> Stored
         return of_table.spec if of_table else known_as(name)
 
     names, rows = database.query(_SQL)
-    return _gathered(StoredRows(tuple(names), rows), model_of)
+    return _gathered(NamedRows(tuple(names), rows), model_of)
 
 
 #: Of models that several devices ran, as a result of one tells nothing of another.
 _NAMED_SQL = """
 SELECT any_value(model), sequence_length, image_size FROM benchmark_results
-WHERE lower(model) = lower(?) AND status = 'ok' GROUP BY sequence_length, image_size
+WHERE lower(model) = lower(?) AND throughput IS NOT NULL GROUP BY sequence_length, image_size
 QUALIFY sum(count(DISTINCT device_fingerprint)) OVER () > 1 ORDER BY count(*) DESC, 2, 3 LIMIT 1
 """
 
@@ -168,7 +168,7 @@ def measured_name(database: Database, name: str) -> FileModel | None:
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class NamedRows:
     """Rows of the query of measured cases."""
 
     columns: Sequence[str]
@@ -179,7 +179,7 @@ class StoredRows:
 _SIZES = ("sequence_length", "image_size")
 
 
-def _gathered(stored: StoredRows, model_of: Callable[[str], ModelSpec | None]) -> StoredCases:
+def _gathered(stored: NamedRows, model_of: Callable[[str], ModelSpec | None]) -> StoredCases:
     # A store has a thousand names and thirty thousand rows of them.
     names, rows = stored.columns, stored.rows
     if not rows:
@@ -222,7 +222,7 @@ def _gathered(stored: StoredRows, model_of: Callable[[str], ModelSpec | None]) -
             )
     several = tuple(sorted(name for (_, name), known in prints.items() if len(known) > 1))
     return StoredCases(
-        _measured(newest), others, several, _measured(parts), scattered, StoredRows(names, unknown)
+        _measured(newest), others, several, _measured(parts), scattered, NamedRows(names, unknown)
     )
 
 

@@ -513,8 +513,8 @@ class Predicting:
         self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
         self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
         self.measured = self.predictors.stored.learnable
-        if database is not None and any(entry.format == NAME_ONLY for entry in files):
-            self.predictors = with_names(self.predictors, database)
+        if any(entry.format == NAME_ONLY for entry in files):
+            self.predictors = with_names(self.predictors)
             self.measured += self.predictors.stored.named
         self.memory = MemoryByDevice(_devices, database)
 
@@ -522,16 +522,15 @@ class Predicting:
         from accelbench.predict.answers import answer
         from accelbench.predict.terms import operator_counts
 
-        whole = [entry for entry in self.measured if not entry.case.part]
-        cases = cases_of(question, whole, self._device, self.predictors.calibrated)
-        known = self.predictors
+        known, whole = self.predictors, [one for one in self.measured if not one.case.part]
+        cases = cases_of(question, whole, self._device, known.calibrated)
         result = answer(cases.cases, known.of, self.measured, self.traces, known.calibrated)
         if counts:
             traced, _ = self.traces.of_cases(cases.cases)
             result.operators = operator_counts(traced)
         models = {spec.id for spec in question.models}
-        own = self.traces.own.items()
-        files = [entry for name, entry in own if name in models and entry.digest]
+        own = [entry for name, entry in self.traces.own.items() if name in models]
+        files = [entry for entry in own if entry.digest]
         result.files = [entry.to_dict() for entry in files]
         result.notes = [
             *_notes_of_files(files), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
