@@ -197,10 +197,14 @@ def score_devices(
     with tempfile.TemporaryDirectory() as scratch:
         for name, known, hidden in splits(table, each, kind, Path(scratch)):
             graphs = ("--graph-features", str(graph_features)) if graph_features else ()
-            found = accelbench(
-                "predict", "--evaluate", "--train", str(known), "--test", str(hidden),
-                "--anchors", str(anchors), *graphs,
-            )  # fmt: skip
+            try:
+                found = accelbench(
+                    "predict", "--evaluate", "--train", str(known), "--test", str(hidden),
+                    "--anchors", str(anchors), *graphs,
+                )  # fmt: skip
+            except SystemExit as refusal:  # nothing of it was measured elsewhere
+                print(f"{name}: {refusal}", file=sys.stderr)
+                continue
             if found["n"] >= _FEWEST:
                 scores[name] = {key: found[key] for key in ("n", "mdape", "coverage90", "band90")}
                 print(json.dumps({name: scores[name]}), file=sys.stderr)

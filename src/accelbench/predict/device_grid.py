@@ -10,7 +10,7 @@ agree with those measurements count more. Before any measurement, those of a sim
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -50,104 +50,57 @@ _WIDTH_OF_NONE = 2.0
 _WORD = re.compile(r"[a-z]+\d+[a-z0-9+]*|[a-z]{2,}|\d{3,}")
 
 
-def _engine_of(place: CaseConfiguration) -> CaseConfiguration:
-    return replace(place, device="", threads=None, options="")
-
-
-def _row_of(place: CaseConfiguration) -> tuple[str, int | None, str]:
-    return place.device, place.threads, place.options
-
-
-def _numbers(keys: Iterable[Hashable], known: dict[Hashable, int], *, learn: bool) -> Ints:
-    """Return the number of each key; a key that was never learned is -1."""
-    if learn:
-        return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
-    return np.array([known.get(key, -1) for key in keys], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Cases as the grid sees them, an entry each; -1 is a number that is not known."""
-
-    column: Ints
-    engine: Ints
-    row: Ints  # of known rows
-    doublings: Floats  # of threads
-    setting: Ints  # threads and options
-    device: tuple[str, ...]
-    fields: Ints  # runtime and precision, as numbers
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def only(self, rows: Ints) -> _Cells:
-        """Return some of the cells."""
-        return _Cells(
-            self.column[rows], self.engine[rows], self.row[rows], self.doublings[rows],
-            self.setting[rows], tuple(self.device[row] for row in rows.tolist()),
-            self.fields[rows],
-        )  # fmt: skip
+#: A case as the grid sees it; -1 is a column that was never learned.
+Cells = np.ndarray[tuple[int, ...], np.dtype[np.void]]
+_CELL = np.dtype([
+    ("column", np.int64), ("row", np.int64), ("engine", np.int64), ("runtime", np.int64),
+    ("precision", np.int64), ("device", np.int64), ("setting", np.int64), ("doublings", np.float64),
+])  # fmt: skip
 
 
 @dataclass
 class GridPredictor:
-    """A predictor of one target for models without operators, on platforms of one kind.
-
-    Attributes:
-        widths: half of an interval of 90 %, as standard deviations, and the median error, by how
-            much of a device was measured: nothing, a few cases, most. Found when first needed.
-    """
+    """A predictor of one target for models without operators, on platforms of one kind."""
 
     target: str
     known: tuple[PredictedCase, ...]
     log_values: Floats
-    kept_widths: Mapping[str, tuple[float, float, int]] | None = None
-    _names: dict[str, dict[Hashable, int]] = field(default_factory=dict)
+    _numbers: dict[str, dict[Hashable, int]] = field(default_factory=dict)
 
-    @property
-    def whole(self) -> list[PredictedCase]:
-        """The known cases."""
-        return list(self.known)
+    def _number(self, kind: str, key: Hashable) -> int:
+        numbers = self._numbers.setdefault(kind, {})
+        return numbers.setdefault(key, len(numbers))
 
-    # -- cells
-
-    def _cells(self, cases: Sequence[PredictedCase], *, learn: bool = False) -> _Cells:
-        places = list(dict.fromkeys(case.configuration for case in cases))
-        number = {place: at for at, place in enumerate(places)}
-        engines = [_engine_of(place) for place in places]
-        fields = [
-            _numbers([getattr(each, name) for each in engines], self._known(name), learn=learn)
-            for name in ("runtime", "precision")
-        ]
-        threads = [max(place.threads, 1) if place.threads else 0 for place in places]
-        settings = [(place.threads, place.options) for place in places]
-        of = np.array([number[case.configuration] for case in cases], dtype=np.int64)
-        engine = _numbers(engines, self._known("engine"), learn=learn)[of]
-        column = _numbers(
-            [(c.model, c.shapes, at) for c, at in zip(cases, engine.tolist(), strict=True)],
-            self._known("column"), learn=learn,
-        )  # fmt: skip
-        rows = _numbers(map(_row_of, places), self._known("row"), learn=learn)
-        doublings = np.array([np.log2(count) if count else _MIDDLE for count in threads])
-        setting = _numbers(settings, self._known("setting"), learn=True)
-        return _Cells(
-            column, engine, rows[of], doublings[of], setting[of],
-            tuple(case.configuration.device for case in cases), np.stack(fields, axis=1)[of],
-        )  # fmt: skip
-
-    def _known(self, kind: str) -> dict[Hashable, int]:
-        return self._names.setdefault(kind, {})
-
-    def can_answer(self, cases: Sequence[PredictedCase]) -> Ints:
-        """Return the rows of cases whose model was measured at their sizes in their engine."""
-        assert self._grid  # names are learned with it
-        return np.flatnonzero(self._cells(cases).column >= 0)
-
-    # -- what was learned
+    def _cells(self, cases: Sequence[PredictedCase], *, learn: bool = False) -> Cells:
+        cells = np.zeros(len(cases), dtype=_CELL)
+        of_place: dict[CaseConfiguration, tuple[object, ...]] = {}
+        columns = self._numbers.setdefault("column", {})
+        for at, case in enumerate(cases):
+            place = case.configuration
+            if place not in of_place:
+                setting = (place.threads, place.options)
+                engine = self._number("engine", replace(place, device="", threads=None, options=""))
+                of_place[place] = (
+                    self._number("row", (place.device, *setting)), engine,
+                    self._number("runtime", place.runtime),
+                    self._number("precision", place.precision),
+                    self._number("device", place.device), self._number("setting", setting),
+                    np.log2(place.threads) if place.threads else _MIDDLE,
+                )  # fmt: skip
+            key = case.model, case.shapes, of_place[place][1]
+            column = self._number("column", key) if learn else columns.get(key, -1)
+            cells[at] = (column, *of_place[place])
+        return cells
 
     @cached_property
     def _grid(self) -> _Grid:
-        return _Grid.of(self._cells(self.known, learn=True), self.log_values)
+        cells = self._cells(self.known, learn=True)
+        return _Grid.of(cells, self.log_values, self._numbers.setdefault("device", {}))
+
+    def can_answer(self, cases: Sequence[PredictedCase]) -> Ints:
+        """Return the rows of cases whose model was measured at their sizes in their engine."""
+        assert self._grid  # columns are learned with it
+        return np.flatnonzero(self._cells(cases)["column"] >= 0)
 
     def predict(self, cases: Sequence[PredictedCase]) -> CasePredictions:
         """Return predictions of cases; NaN for those that it cannot answer."""
@@ -155,7 +108,7 @@ class GridPredictor:
         basis = [Basis.OTHER_CONFIGURATIONS] * len(cases)
         measured, places = set(self.known), {case.configuration for case in self.known}
         rows = self.can_answer(cases)
-        mean, deviation, counts = self._grid.predict(self._cells(cases).only(rows))
+        mean, deviation, counts = self._grid.predict(self._cells(cases)[rows])
         half = deviation * [self.widths[_amount(count)][0] for count in counts.tolist()]
         value[rows], low[rows], high[rows] = np.exp([mean, mean - half, mean + half])
         for row in rows.tolist():
@@ -172,7 +125,7 @@ class GridPredictor:
         """
         total = np.zeros((len(cases), len(cases)))
         rows = self.can_answer(cases)
-        total[np.ix_(rows, rows)] = self._grid.covariance(self._cells(cases).only(rows))
+        total[np.ix_(rows, rows)] = self._grid.covariance(self._cells(cases)[rows])
         return total, _NOISE**2
 
     def held_out_error(self, basis: Basis, place: CaseConfiguration) -> HeldOutError | None:
@@ -186,11 +139,9 @@ class GridPredictor:
     @cached_property
     def widths(self) -> Mapping[str, tuple[float, float, int]]:
         """The half width, the median error and its number of cases, by how much was measured."""
-        if self.kept_widths is not None:
-            return self.kept_widths
         grid, rng = self._grid, np.random.default_rng(0)
-        tried = rng.permutation(sorted(set(grid.cells.device)))[:_MOST_TRIED]
-        errors = [grid.left_out_errors(str(device), rng) for device in tried]
+        tried = rng.permutation(np.unique(grid.cells["device"]))[:_MOST_TRIED]
+        errors = [grid.left_out_errors(int(device), rng) for device in tried]
         return {amount: _width([each[amount] for each in errors]) for amount in _AMOUNTS}
 
 
@@ -219,130 +170,121 @@ def _width(errors: Sequence[Floats]) -> tuple[float, float, int]:
 class _Grid:
     """Levels, shifts and deviations of known cells."""
 
-    cells: _Cells
+    cells: Cells
     log_values: Floats
+    devices: Mapping[Hashable, int]  # numbers of names, those that are asked about included
     effects: Sequence[Floats]  # of columns, of rows, of engines in rows
     deviations: Floats  # rows × columns
-    counts: Floats  # devices that a column was measured on
-    rows: Sequence[int]  # the first cell of each row
+    counts: Ints  # rows that a column was measured in
+    rows: Cells  # the first cell of each row
 
     @classmethod
-    def of(cls, cells: _Cells, log_values: Floats) -> _Grid:
+    def of(cls, cells: Cells, log_values: Floats, devices: Mapping[Hashable, int]) -> _Grid:
         """Return the grid of what was measured."""
-        engines = int(cells.engine.max(initial=-1)) + 1
-        group = cells.row * engines + cells.engine
-        owners = (cells.column, cells.row, group)
-        effects = _effects(log_values, owners)
-        rows, columns = int(cells.row.max(initial=-1)) + 1, int(cells.column.max(initial=-1)) + 1
-        rest = log_values - effects[0][cells.column] - effects[1][cells.row]
-        sums, counts = np.zeros((2, rows, columns))
-        np.add.at(sums, (cells.row, cells.column), rest)
-        np.add.at(counts, (cells.row, cells.column), 1.0)
-        engine_of = np.zeros(columns, dtype=np.int64)
-        engine_of[cells.column] = cells.engine
+        rows, first, row = np.unique(cells["row"], return_index=True, return_inverse=True)
+        row, column, engine = row.ravel(), cells["column"], cells["engine"]
+        engines, columns = (int(some.max(initial=-1)) + 1 for some in (engine, column))
+        effects = _effects(log_values, (column, row, row * engines + engine))
+        sums, counts = np.zeros((2, len(rows), columns))
+        np.add.at(sums, (row, column), log_values - effects[0][column] - effects[1][row])
+        np.add.at(counts, (row, column), 1.0)
         # Missing columns of a row take its mean in their engine. Filled by what the covariance of
         # the others implies, new phones were off by 11.3 instead of 8.3 %.
-        each = np.zeros(rows * engines)
+        engine_of = np.zeros(columns, dtype=np.int64)
+        engine_of[column] = engine
+        each = np.zeros(len(rows) * engines)
         each[: len(effects[2])] = effects[2]
-        start = each.reshape(rows, engines)[:, engine_of]
+        start = each.reshape(len(rows), engines)[:, engine_of]
         deviations = np.where(counts > 0, sums / np.maximum(counts, 1.0), start)
-        first = np.unique(cells.row, return_index=True)[1]
-        return cls(cells, log_values, effects, deviations, (counts > 0).sum(axis=0), first.tolist())
-
-    @cached_property
-    def _doublings(self) -> Floats:
-        return self.cells.doublings[self.rows]
-
-    @cached_property
-    def _devices(self) -> list[str]:
-        return [self.cells.device[row] for row in self.rows]
+        measured = (counts > 0).sum(axis=0)
+        return cls(cells, log_values, devices, effects, deviations, measured, cells[first])
 
     @cached_property
     def _slope(self) -> float:
         """What a doubling of threads adds to a shift, within devices."""
-        names = np.array(self._devices)
-        apart, rest = self._doublings.copy(), self.effects[1].copy()
-        for name in set(self._devices):
-            mine = names == name
+        apart, rest = self.rows["doublings"].copy(), self.effects[1].copy()
+        for device in np.unique(self.rows["device"]):
+            mine = self.rows["device"] == device
             apart[mine] -= apart[mine].mean()
             rest[mine] -= rest[mine].mean()
         return float(apart @ rest / max(float(apart @ apart), 1e-9))
 
     @cached_property
     def _shifts(self) -> Floats:
-        return np.asarray(self.effects[1] - self._slope * self._doublings)
+        return np.asarray(self.effects[1] - self._slope * self.rows["doublings"])
 
-    def _levels(self, cells: _Cells) -> Floats:
-        return self.effects[0][cells.column]
+    @cached_property
+    def _shift_variance(self) -> float:
+        return max(float(self._shifts.std()), _LEAST_SHIFT) ** 2
 
-    def _deviations_of(self, cells: _Cells) -> Floats:
-        return self.deviations[:, cells.column]
-
-    def _prior(self, device: str, *, by_name: bool) -> Floats:
+    def _prior(self, device: int, *, by_name: bool) -> Floats:
         """Return the weights of known rows for a device: equal ones, or by their names."""
-        words = _words(device)
-        each = np.ones(len(self._devices))
+        each = np.ones(len(self.rows))
         if by_name:
-            weight = {name: _STRANGER + _in_common(words, _words(name)) for name in self._devices}
-            each = np.array([weight[name] / self._devices.count(name) for name in self._devices])
-        each[[name == device for name in self._devices]] = 0.0
+            words = {number: _words(str(name)) for name, number in self.devices.items()}
+            counts = np.bincount(self.rows["device"])
+            each = np.array([
+                (_STRANGER + _in_common(words[device], words[one])) / counts[one]
+                for one in self.rows["device"].tolist()
+            ])  # fmt: skip
+        each[self.rows["device"] == device] = 0.0
         return np.asarray(each / max(float(each.sum()), 1e-12))
 
-    def base(self, cells: _Cells, prior: Floats) -> Floats:
+    def _base(self, cells: Cells, prior: Floats) -> Floats:
         """Return the logarithms on a device before anything was measured of it."""
-        threads = self._slope * cells.doublings
-        mean = float(prior @ self._shifts) + prior @ self._deviations_of(cells)
-        return np.asarray(self._levels(cells) + threads + mean)
+        column = cells["column"]
+        mean = float(prior @ self._shifts) + prior @ self.deviations[:, column]
+        return np.asarray(self.effects[0][column] + self._slope * cells["doublings"] + mean)
 
-    def kernel(self, some: _Cells, others: _Cells, weights: Floats) -> Floats:
+    def _kernel(self, some: Cells, others: Cells, weights: Floats) -> Floats:
         """Return the covariance of cells of one device."""
-        left, right = self._deviations_of(some), self._deviations_of(others)
-        near = np.exp(-np.abs(some.doublings[:, None] - others.doublings[None]))
-        same = some.setting[:, None] == others.setting[None]
+
+        def same(name: str) -> Floats:
+            return np.asarray(some[name][:, None] == others[name][None], dtype=np.float64)
+
+        left, right = (self.deviations[:, cells["column"]] for cells in (some, others))
+        near = np.exp(-np.abs(some["doublings"][:, None] - others["doublings"][None]))
         total = (left.T * weights) @ right * (_SHARED + (1.0 - _SHARED) * near)
-        total += max(float(self._shifts.std()), _LEAST_SHIFT) ** 2
-        total += _SETTING**2 * (near + same)
-        for place, spread in enumerate((_RUNTIME, _PRECISION)):
-            total += spread**2 * (some.fields[:, place, None] == others.fields[None, :, place])
+        total += self._shift_variance + _SETTING**2 * (near + same("setting"))
+        total += _RUNTIME**2 * same("runtime") + _PRECISION**2 * same("precision")
         return np.asarray(total)
 
-    def _variance(self, cells: _Cells, weights: Floats) -> Floats:
+    def _variance(self, cells: Cells, weights: Floats) -> Floats:
         """Return the diagonal of the kernel, and what levels may be off by."""
-        level = _LEVEL_OF_ONE**2 / np.maximum(self.counts[cells.column], 1.0)
-        shared = weights @ self._deviations_of(cells) ** 2
-        fixed = max(float(self._shifts.std()), _LEAST_SHIFT) ** 2 + 2 * _SETTING**2
-        return np.asarray(shared + level + fixed + _RUNTIME**2 + _PRECISION**2)
+        column = cells["column"]
+        level = _LEVEL_OF_ONE**2 / np.maximum(self.counts[column], 1.0)
+        fixed = self._shift_variance + 2 * _SETTING**2 + _RUNTIME**2 + _PRECISION**2
+        return np.asarray(weights @ self.deviations[:, column] ** 2 + level + fixed)
 
-    def own(self, device: str) -> Ints:
+    def _own(self, device: int) -> Ints:
         """Return the known cells of a device; of many as many are drawn evenly."""
-        rows = np.flatnonzero([name == device for name in self.cells.device])
+        rows = np.flatnonzero(self.cells["device"] == device)
         if len(rows) > _MOST_OWN:
             rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_OWN, replace=False))
         return rows
 
-    def predict(self, cells: _Cells) -> tuple[Floats, Floats, Ints]:
+    def predict(self, cells: Cells) -> tuple[Floats, Floats, Ints]:
         """Return means and deviations of cells, and how many results each device has."""
         mean, deviation = np.zeros((2, len(cells)))
         counts = np.zeros(len(cells), dtype=np.int64)
-        devices = np.array(cells.device)
-        for device in dict.fromkeys(cells.device):
-            rows, own = np.flatnonzero(devices == device), self.own(device)
-            given = self.cells.only(own), self.log_values[own]
-            mean[rows], deviation[rows] = self.on_device(device, *given, cells.only(rows))
-            counts[rows] = sum(name == device for name in self.cells.device)
+        for device in np.unique(cells["device"]).tolist():
+            rows, own = np.flatnonzero(cells["device"] == device), self._own(device)
+            counts[rows] = np.count_nonzero(self.cells["device"] == device)
+            given = self.cells[own], self.log_values[own]
+            mean[rows], deviation[rows] = self._on_device(device, *given, cells[rows])
         return mean, deviation, counts
 
-    def on_device(
-        self, device: str, known: _Cells, log_values: Floats, cells: _Cells
+    def _on_device(
+        self, device: int, known: Cells, log_values: Floats, cells: Cells
     ) -> tuple[Floats, Floats]:
         """Return means and deviations of cells of a device, given some results of it."""
         prior = self._prior(device, by_name=not len(known))
-        base = self.base(cells, prior)
+        base = self._base(cells, prior)
         if not len(known):
             return base, np.sqrt(self._variance(cells, prior) + _NOISE**2)
-        residual = log_values - self.base(known, prior)
-        weights = self._agreeing(known, log_values - self._levels(known), prior)
-        cross, inner = self.kernel(cells, known, weights), self.kernel(known, known, weights)
+        residual = log_values - self._base(known, prior)
+        weights = self._agreeing(known, log_values - self.effects[0][known["column"]], prior)
+        cross, inner = (self._kernel(some, known, weights) for some in (cells, known))
         scale = _surprise(inner, residual)
         inner += _NOISE**2 * np.eye(len(known))
         solved = np.linalg.solve(inner, np.column_stack([residual, cross.T]))
@@ -350,58 +292,50 @@ class _Grid:
         deviation = scale * np.sqrt(np.maximum(variance, 0.0) + _NOISE**2)
         return base + cross @ solved[:, 0], deviation
 
-    def _agreeing(self, known: _Cells, residual: Floats, prior: Floats) -> Floats:
+    def _agreeing(self, known: Cells, residual: Floats, prior: Floats) -> Floats:
         """Return weights of rows by how their deviations agree with a device's, up to shifts."""
-        apart = residual[None] - self._deviations_of(known)
-        for setting in np.unique(known.setting):
-            mine = known.setting == setting
+        apart = residual[None] - self.deviations[:, known["column"]]
+        for setting in np.unique(known["setting"]):
+            mine = known["setting"] == setting
             apart[:, mine] -= np.median(apart[:, mine], axis=1, keepdims=True)
         weights = np.exp(-np.median(np.abs(apart), axis=1) / _AGREEMENT) + _LEAST
         weights[prior == 0.0] = 0.0
         return np.asarray(weights / max(float(weights.sum()), 1e-12))
 
-    def covariance(self, cells: _Cells) -> Floats:
+    def covariance(self, cells: Cells) -> Floats:
         """Return the covariance of what predictions of cells are off by."""
         total = np.zeros((len(cells), len(cells)))
-        devices = np.array(cells.device)
-        for device in dict.fromkeys(cells.device):
-            rows, own = np.flatnonzero(devices == device), self.own(device)
+        for device in np.unique(cells["device"]).tolist():
+            rows, known = np.flatnonzero(cells["device"] == device), self.cells[self._own(device)]
             prior = self._prior(device, by_name=False)
-            some, known = cells.only(rows), self.cells.only(own)
-            block = self.kernel(some, some, prior)
-            if len(own):
-                cross = self.kernel(some, known, prior)
-                inner = self.kernel(known, known, prior) + _NOISE**2 * np.eye(len(own))
+            block = self._kernel(cells[rows], cells[rows], prior)
+            if len(known):
+                cross = self._kernel(cells[rows], known, prior)
+                inner = self._kernel(known, known, prior) + _NOISE**2 * np.eye(len(known))
                 block -= cross @ np.linalg.solve(inner, cross.T)
             total[np.ix_(rows, rows)] = block
         return total
 
-    def without(self, device: str) -> _Grid:
-        """Return the grid without a device, and without its values on other devices.
+    def left_out_errors(self, device: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Return errors of a device's cells, and errors in deviations, by how much is known.
 
-        Tables carry results over to twins: a copy would tell what is left out.
+        Its values on other devices are left out too: tables carry results over to twins, and a copy
+        would tell what is left out.
         """
-        pairs = np.stack([self.cells.column, self.log_values], axis=1)
+        pairs = np.stack([self.cells["column"], self.log_values], axis=1)
         number = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
-        mine = np.array([name == device for name in self.cells.device])
-        rows = np.flatnonzero(~np.isin(number, number[mine]) & ~mine)
-        cells = self.cells.only(rows)
-        known = np.unique(cells.row, return_inverse=True)[1].ravel()
-        return _Grid.of(replace(cells, row=known), self.log_values[rows])
-
-    def left_out_errors(self, device: str, rng: np.random.Generator) -> dict[str, Floats]:
-        """Return errors of a device's cells, and errors in deviations, by how much is known."""
-        others = self.without(device)
-        mine = np.flatnonzero([name == device for name in self.cells.device])
-        mine = mine[np.isin(self.cells.column[mine], others.cells.column)]
-        drawn = rng.permutation(mine)[:_MOST_OWN]
+        mine = self.cells["device"] == device
+        kept = np.flatnonzero(~np.isin(number, number[mine]) & ~mine)
+        others = _Grid.of(self.cells[kept], self.log_values[kept], self.devices)
+        is_known = np.isin(self.cells["column"], others.cells["column"])
+        drawn = rng.permutation(np.flatnonzero(mine & is_known))[:_MOST_OWN]
         found = {}
-        for amount, kept in zip(
+        for amount, count in zip(
             _AMOUNTS, (0, _ANCHORS, int((1 - _LEFT_OUT) * len(drawn))), strict=True
         ):
-            own, rest = np.sort(drawn[:kept]), np.sort(drawn[kept:])
-            given = self.cells.only(own), self.log_values[own]
-            mean, deviation = others.on_device(device, *given, self.cells.only(rest))
+            own, rest = np.sort(drawn[:count]), np.sort(drawn[count:])
+            given = self.cells[own], self.log_values[own]
+            mean, deviation = others._on_device(device, *given, self.cells[rest])
             error = np.abs(self.log_values[rest] - mean)
             found[amount] = np.stack([error, error / deviation])
         return found

@@ -452,18 +452,11 @@ def _covariance(parts: Sequence[Floats], variances: Floats) -> Floats:
 
 def _parts(some: CaseInputs, others: CaseInputs) -> list[Floats]:
     """The kernel's parts of variance one, noise left out."""
-    alike = _alike(some.configuration, others.configuration)
-    model = _equal(some.model, others.model)
-    family = _equal(some.family, others.family)
-    smooth = squared_distances(some.sizes @ _OF_AN_ITEM, others.sizes @ _OF_AN_ITEM)
-    near = np.exp(-0.5 * smooth)
-    nearer = np.exp(-squared_distances(some.sizes, others.sizes))
-    # Products: numpy's powers take ten times as long, and a matrix has twenty million of them.
-    in_configuration = model * (alike * alike * alike) * some.unlike[:, None] * others.unlike
+    alone = np.eye(len(_PARTS))
     return [
-        alike, model, in_configuration, family * alike,
-        (some.shares @ others.shares.T) * alike, near * alike, model * (nearer * nearer) * alike,
-    ]  # fmt: skip
+        (_smooth if name in _SMOOTH else _local)(some, others, alone[place])
+        for place, name in enumerate(_PARTS[:-1])
+    ]
 
 
 def _smooth(some: CaseInputs, others: CaseInputs, variances: Floats) -> Floats:

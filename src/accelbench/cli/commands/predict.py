@@ -521,7 +521,7 @@ class Predicting:
         self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
         self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
         self.measured = self.predictors.stored.learnable
-        if database is not None and any(entry.format == NAME_ONLY for entry in files):
+        if any(entry.format == NAME_ONLY for entry in files):
             self.predictors = with_names(self.predictors, database)
             self.measured += self.predictors.stored.named
         self.memory = MemoryByDevice(_devices, database)
@@ -530,9 +530,8 @@ class Predicting:
         from accelbench.predict.answers import answer
         from accelbench.predict.terms import operator_counts
 
-        whole = [entry for entry in self.measured if not entry.case.part]
-        cases = cases_of(question, whole, self._device, self.predictors.calibrated)
-        known = self.predictors
+        known, whole = self.predictors, [one for one in self.measured if not one.case.part]
+        cases = cases_of(question, whole, self._device, known.calibrated)
         result = answer(cases.cases, known.of, self.measured, self.traces, known.calibrated)
         if counts:
             traced, _ = self.traces.of_cases(cases.cases)
