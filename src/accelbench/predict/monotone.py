@@ -204,6 +204,39 @@ def ordered_configurations(
     )
 
 
+class _Numbers(dict[object, int]):
+    """Numbers of things, in the order in which they are first asked for."""
+
+    def __missing__(self, thing: object) -> int:
+        self[thing] = len(self)
+        return self[thing]
+
+
+def _settled(places: Sequence[CaseConfiguration], times: Floats, ranks: Ints) -> Floats:
+    """Return times in the order of limits; a row a case, a column a configuration.
+
+    Those of a lower rank are settled first, and then bound the others.
+    """
+    less = np.array([[takes_no_less(one, other) for other in places] for one in places])
+    settled = times.copy()
+    for rank, rows in zip(*_alike_rows(ranks), strict=True):
+        done = np.zeros(len(places), dtype=bool)
+        for column in np.argsort(rank, kind="stable").tolist():
+            if rank[column] > _RANKS[Basis.OTHER_SIZES]:
+                below, above = done & less[column], done & less[:, column]
+                some = settled[rows]
+                time = np.maximum(some[:, column], some[:, below].max(axis=1, initial=0.0))
+                settled[rows, column] = np.minimum(time, some[:, above].min(axis=1, initial=np.inf))
+            done[column] = True
+    return settled
+
+
+def _alike_rows(ranks: Ints) -> tuple[Ints, list[Ints]]:
+    """Return the different rows of a table, and the numbers of the rows that equal each."""
+    different, numbers = np.unique(ranks, axis=0, return_inverse=True)
+    return different, [np.flatnonzero(numbers.ravel() == one) for one in range(len(different))]
+
+
 def in_order_of_limits(
     made: CasePredictions,
     entries: Sequence[TracedCase],
@@ -219,36 +252,36 @@ def in_order_of_limits(
     """
     measured = frozenset(entry.case.configuration for entry in known)
     of_place = cache(partial(ordered_configurations, measured=measured))
-    rows = [
-        row
-        for row, (entry, basis) in enumerate(zip(entries, made.basis, strict=True))
-        if _RANKS[basis] > _RANKS[Basis.OTHER_SIZES] and entry.case.has_operators
-        and len(of_place(entry.case.configuration)) > 1
-    ]  # fmt: skip
-    if not rows:
+    # A matrix has a hundred thousand cases in a few configurations: each is hashed once.
+    work, places = _Numbers(), _Numbers()
+    of_work = [work[e.case.model, e.case.part, e.case.shapes] for e in entries]
+    place_of = [entries[row].case.configuration for row in range(len(entries))]
+    number = {(of_work[row], places[place]): row for row, place in enumerate(place_of)}
+    by_place: dict[CaseConfiguration, list[int]] = {}
+    for row, (entry, basis) in enumerate(zip(entries, made.basis, strict=True)):
+        if _RANKS[basis] > _RANKS[Basis.OTHER_SIZES] and entry.case.has_operators:
+            by_place.setdefault(place_of[row], []).append(row)
+    by_place = {place: rows for place, rows in by_place.items() if len(of_place(place)) > 1}
+    if not by_place:
         return made
-    number = {entry.case: row for row, entry in enumerate(entries)}
     more: list[TracedCase] = []
-    for row in rows:
-        for place in of_place(entries[row].case.configuration):
-            case = replace(entries[row].case, configuration=place)
-            if case not in number:
-                number[case] = len(entries) + len(more)
-                more.append(TracedCase(case, entries[row].passes))
+    at: dict[CaseConfiguration, Ints] = {}
+    for place, rows in by_place.items():
+        at[place] = np.empty((len(rows), len(of_place(place))), dtype=np.int64)
+        for column, other in enumerate(of_place(place)):
+            for line, row in enumerate(rows):
+                key = of_work[row], places[other]
+                if key not in number:
+                    number[key] = len(entries) + len(more)
+                    case = replace(entries[row].case, configuration=other)
+                    more.append(TracedCase(case, entries[row].passes))
+                at[place][line, column] = number[key]
     others = BatchSeries.of([entry.case for entry in more]).rising(predict(more))
-    value, basis = [*made.value, *others.value], [*made.basis, *others.basis]
-    no_less = cache(takes_no_less)
-    for row in rows:
-        places = of_place(entries[row].case.configuration)
-        at = {one: number[replace(entries[row].case, configuration=one)] for one in places}
-        settled: list[tuple[CaseConfiguration, float]] = []
-        for one in sorted(places, key=lambda one: _RANKS[basis[at[one]]]):
-            time = float(value[at[one]])
-            if _RANKS[basis[at[one]]] > _RANKS[Basis.OTHER_SIZES]:
-                time = max([time, *(t for other, t in settled if no_less(one, other))])
-                time = min([time, *(t for other, t in settled if no_less(other, one))])
-            settled.append((one, time))
-        made.value[row] = dict(settled)[entries[row].case.configuration]
+    value = np.concatenate([made.value, others.value])
+    ranks = np.array([_RANKS[basis] for basis in (*made.basis, *others.basis)])
+    for place, rows in by_place.items():
+        settled = _settled(of_place(place), value[at[place]], ranks[at[place]])
+        made.value[rows] = settled[:, of_place(place).index(place)]
     low, high = (
         np.minimum(made.low, made.value / SINGLE),
         np.maximum(made.high, made.value * SINGLE),

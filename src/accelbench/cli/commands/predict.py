@@ -521,7 +521,7 @@ class Predicting:
         self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
         self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
         self.measured = self.predictors.stored.learnable
-        if any(entry.format == NAME_ONLY for entry in files):
+        if database is not None and any(entry.format == NAME_ONLY for entry in files):
             self.predictors = with_names(self.predictors, database)
             self.measured += self.predictors.stored.named
         self.memory = MemoryByDevice(_devices, database)
