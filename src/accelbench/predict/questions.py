@@ -268,6 +268,10 @@ def _settled(
     return list(settled)
 
 
+#: Of so many models each way that they were measured in is predicted, next to the usual ones.
+_MOST_OWN = 8
+
+
 def configurations(
     question: PredictionQuestion,
     measured: Sequence[MeasuredCase],
@@ -285,9 +289,11 @@ def configurations(
         return _in_precisions(_by_runtimes(places, question, notes), question)
     places = []
     usual = _usual(counts)
-    if question.every_way:
-        known = (place for place, count in counts.items() if count >= _SEVERAL)
-        usual = list(dict.fromkeys([*usual, *sorted(known, key=str)]))
+    asked = {spec.id for spec in question.models[:_MOST_OWN]}
+    own = {entry.case.configuration for entry in measured if entry.case.model in asked}
+    several = {place for place, count in counts.items() if count >= _SEVERAL}
+    known = own & {*counts} | (several if question.every_way else set())
+    usual = list(dict.fromkeys([*usual, *sorted(known, key=str)]))
     for word in (word.rstrip(": ") for word in question.hardware):
         platform, name = _split(word)
         match = match_device(name, platform)

@@ -312,6 +312,11 @@ def choose(
         elif entry.compatible:
             configurations.append(_placed(entry, ground))
     weights, left_out = _weights(query, configurations, ground)
+    if ground.objective == COST and not any(entry.cost for entry in configurations):
+        raise UsageError(
+            "The price file has no price of these devices.",
+            "Name them as the results do: accelbench hardware, or --objective latency --json.",
+        )
     ranked = ranked_configurations(configurations, predicted.correlation, ground, weights)
     return Choice(
         query, ranked, contenders, ground.matrices.source, ground.objective, weights, left_out,
@@ -438,7 +443,8 @@ def ranked_configurations(
         shares = probabilities(options, correlation)
         for entry, option, share, fits in zip(able, options, shares.best, shares.fits, strict=True):
             score = float(f"{math.exp(least - option.log_merit):.12g}")
-            made = replace(entry, score=score, probability=share, fits=fits)
+            is_known = option.figure.measured or option.room is not None
+            made = replace(entry, score=score, probability=share, fits=fits if is_known else None)
             ranked.append(((*map(int, tier), False, *place_of(share, option.log_merit)), made))
         ranked += [((*map(int, tier), True), entry) for entry in several if entry not in able]
     for entry in entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -154,8 +155,16 @@ def _place(entry: PredictedFigures, alike: frozenset[str], *, short: bool) -> st
     runtime = short_of(entry["runtime"]) if short else entry["runtime"]
     parts += [f"{runtime}/{entry['hardware']}", entry["precision"]]
     parts += ["compiled"] if entry["compiled"] else []
+    parts += _settings(entry["options"])
     parts += _sizes(entry["sizes"])
     return visible(" · ".join(parts))
+
+
+def _settings(options: str) -> list[str]:
+    """Return the options of an engine and the optimizer, as words."""
+    end = options.rfind("}") + 1
+    settings = json.loads(options[:end] or "{}")
+    return [*(f"{name}={value}" for name, value in settings.items()), *options[end:].split()]
 
 
 def _sizes(sizes: Mapping[str, int]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from accelbench.core.case import engine_options
 from accelbench.core.devices import fingerprint_label, short_of
-from accelbench.core.formatting import format_value
+from accelbench.core.formatting import NOT_KNOWN, format_value
 from accelbench.core.result_statistics import Statistic, interval_text, read_spread, statistic_name
 from accelbench.core.vocabulary import Provenance
 from accelbench.judge.costs import money
@@ -172,6 +172,13 @@ def share(candidate: Answer, name: str) -> str:
     """Return a probability in percent; "" if there is none."""
     known = candidate.get(name)
     return "" if known is None else percent(known)
+
+
+def fits(candidate: Answer) -> str:
+    """Return the probability that a predicted configuration fits its device's memory."""
+    if not memory(candidate).startswith(MARK):
+        return ""
+    return share(candidate, "fits_probability") or NOT_KNOWN
 
 
 def error(candidate: Answer) -> str:
