@@ -93,7 +93,7 @@ def test_a_filename_is_a_plain_one(tmp_path):
 
 def test_a_place_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="in the way"):
+    with pytest.raises(StoreError, match="something else exists"):
         BenchmarkLogger(tmp_path / "file").log_result(result())
 
 

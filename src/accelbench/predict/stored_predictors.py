@@ -23,7 +23,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import StoreError
 from accelbench.core.identity import digest, to_plain
 from accelbench.core.jsonc import JsonError, loads
-from accelbench.exchange.writing import write_over
+from accelbench.exchange.writing import replace_file
 from accelbench.judge.calibrations import stored_limits
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import (
@@ -156,7 +156,7 @@ def with_names(known: Predictors, database: Database) -> Predictors:
         found = {t: {name: one.widths for name, one in some.items()} for t, some in grids.items()}
         path.parent.mkdir(parents=True, exist_ok=True)
         content = json.dumps({"learned_from": learned_from, "widths": found})
-        write_over(path, content.encode())
+        replace_file(path, content.encode())
     of = {
         target: PredictorsByKind(target, one.of, grids[target]) for target, one in known.of.items()
     }
@@ -302,7 +302,7 @@ def _write(path: Path, kept: KeptPredictors) -> None:
     content = io.BytesIO()
     np.savez(content, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_over(path, content.getvalue())
+    replace_file(path, content.getvalue())
 
 
 def _described(one: CasePredictor, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
