@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--results", type=int, default=100_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="accelbench-choosing-") as name:
-        query = tidy_tables.query(options.tidy.resolve(), Source("tidy"))
+        query = tidy_tables.table_sql(options.tidy.resolve(), Source("tidy"))
         database = brought(Path(name) / "tidy.duckdb", query)
         known = cases(database, options.hardware)
         selector = HardwareSelector(database.path)

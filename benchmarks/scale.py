@@ -101,7 +101,9 @@ def synthesised(
 ) -> Path:
     """A file of so many results."""
     path = folder / "results.parquet"
-    queries = " UNION ALL BY NAME ".join(tidy_tables.query(one, Source("scale")) for one in tidy)
+    queries = " UNION ALL BY NAME ".join(
+        tidy_tables.table_sql(one, Source("scale")) for one in tidy
+    )
     times = runs * launches
     con = duckdb.connect()
     con.execute(

@@ -15,7 +15,7 @@ from accelbench import BenchmarkConfig, run_benchmark_suite, run_inference_bench
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
-from accelbench.exchange.guide_csv import FIGURES, GUIDE
+from accelbench.exchange.guide_csv import GUIDE_COLUMNS, VALUE_COLUMNS
 from accelbench.run.conduct import lifecycle
 from accelbench.run.plan import expand
 from accelbench.store.database import ENVIRONMENT, Database
@@ -44,8 +44,8 @@ def the_csv() -> list[dict[str, str]]:
 
 def test_a_result_has_the_guides_keys_and_the_stores_columns(machine):
     (result,) = run(measurement_iterations=400, batch_sizes=[4], dtype="float16")
-    assert set(GUIDE) == set(DOCUMENT)
-    assert tuple(result)[: len(GUIDE)] == GUIDE
+    assert set(GUIDE_COLUMNS) == set(DOCUMENT)
+    assert tuple(result)[: len(GUIDE_COLUMNS)] == GUIDE_COLUMNS
     assert result.keys() >= {column.name for column in COLUMNS}
     assert result["framework"] == "pytorch"
     assert (result["model"], result["model_id"]) == ("resnet50", "resnet-50")
@@ -57,7 +57,7 @@ def test_a_result_has_the_guides_keys_and_the_stores_columns(machine):
     assert result["latency_p50_ms"] == pytest.approx(4.0)
     assert result["throughput_ips"] == pytest.approx(1000.0)
     assert result["timestamp"] == result["started_at"]
-    assert all(isinstance(result[key], float) for key in FIGURES)
+    assert all(isinstance(result[key], float) for key in VALUE_COLUMNS)
     assert math.isnan(result["compilation_time_ms"])
     assert result["compile_ms"] is None
     assert all(result[key] for key in ("run_id", "result_id", "case_id"))
@@ -153,7 +153,7 @@ def test_a_suite_is_one_run_with_one_csv(machine):
     assert len({r["run_id"] for r in results}) == 1
     rows = the_csv()
     assert [row["result_id"] for row in rows] == [r["result_id"] for r in results]
-    assert list(rows[0])[: len(GUIDE)] == list(GUIDE)
+    assert list(rows[0])[: len(GUIDE_COLUMNS)] == list(GUIDE_COLUMNS)
     assert float(rows[0]["latency_p50_ms"]) == results[0]["latency_p50_ms"]
 
 

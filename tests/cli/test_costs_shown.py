@@ -115,7 +115,7 @@ def test_a_wrong_file_is_refused_by_every_command(tmp_path, command):
     for name in ("compare", "plot", "report", "dashboard"):
         code, _, err = command(name)("--prices", wrong)
         assert (name, code) == (name, 2)
-        assert "wrong.json, line 1, 'cpu': -1 is no price." in err
+        assert "wrong.json, line 1, 'cpu': -1 is not a valid price." in err
 
 
 def test_prices_of_nothing_here_are_told_with_what_is_here(tmp_path, command):

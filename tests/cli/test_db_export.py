@@ -25,7 +25,7 @@ def test_export_writes_new_files_only(tmp_path, db):
     assert (tmp_path / "out.csv").read_text().count("\n") == 3
     code, _, err = db("export", tmp_path / "out.csv")
     assert code == 2
-    assert "exists already" in err
+    assert "already exists" in err
     code, out, _ = db("export", "o", "--format", "json", "--samples")
     assert (code, out) == (0, "Wrote 2 results to o\n")
     assert json.loads(Path("o").read_text())["results"][0]["samples"] == {"step": [1, 2]}

@@ -51,8 +51,8 @@ def test_a_config_is_a_case(run):
         *("bert-tiny", "pytorch", "cpu", "bf16", 4, 32, "inference")
     ]
     assert case["options"] == {"threads": 2}
-    passed_over = [note.partition(": ")[2] for note in document["notes"] if "passed over" in note]
-    assert [note.removesuffix(" of optimum-benchmark is passed over.") for note in passed_over] == [
+    passed_over = [note.partition(": ")[2] for note in document["notes"] if "is ignored" in note]
+    assert [note.removesuffix(" of optimum-benchmark is ignored.") for note in passed_over] == [
         *("backend.task", "scenario.memory", "launcher", "defaults: _base_")
     ]
 
@@ -98,7 +98,7 @@ def test_text_that_is_written_and_what_is_trained(run):
         ),
         (
             "backend: {device: cpu, model: gpt2-tiny, quantization_config: {bits: 4}}",
-            "line 11, 'quantization_config': backend.quantization_config changes what is measured",
+            "line 11, 'quantization_config': backend.quantization_config changes the measurement",
         ),
         (
             "backend: {model: vit-tiny}\nscenario:\n input_shapes: {height: 3, width: 6}",

@@ -85,7 +85,7 @@ def test_one_chart_goes_into_a_file_that_is_named(plot, db, tmp_path):
     assert plot(*one, "--output", "new/mine.svg")[:2] == (0, "new/mine.svg\n")
     ElementTree.parse(tmp_path / "new" / "mine.svg")
     assert plot(*one, "--format", "svg", "-o", "folder")[1] == "folder/pareto.svg\n"
-    assert "exists already" in refused(plot, 2, *one, "-o", "new/mine.svg")
+    assert "already exists" in refused(plot, 2, *one, "-o", "new/mine.svg")
     assert "is no png" in refused(plot, 2, *one, "-o", "b.svg", "--format", "png")
     assert "one file, and 2 charts" in refused(plot, 2, *one, "--chart", "trend", "-o", "b.svg")
     assert "Leave out one" in refused(plot, 2, *one, "-o", "b.svg", "--output-dir", "c")

@@ -78,7 +78,7 @@ def test_a_map_has_the_documents_nesting(tmp_path, recommend):
     assert cell["basis"] in ("measured", "predicted", "rule")
     code, _, err = recommend("--create-map", "--output", "map.json")
     assert code == 2
-    assert "exists already" in err
+    assert "already exists" in err
 
 
 @pytest.mark.usefixtures("measured")

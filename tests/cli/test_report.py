@@ -61,7 +61,7 @@ def test_what_is_there_is_not_written_over(tmp_path, report):
     assert report("--output", "mine.html")[0] == 0
     before = (tmp_path / "mine.html").read_bytes()
     code, _, err = report("--output", "mine.html")
-    assert (code, "mine.html exists already" in err) == (2, True)
+    assert (code, "mine.html already exists" in err) == (2, True)
     assert (tmp_path / "mine.html").read_bytes() == before
 
 
@@ -80,7 +80,7 @@ def test_a_name_that_is_taken_is_refused_before_any_work(tmp_path, command, comm
     """There is no database here: whoever looks for one first says that."""
     (tmp_path / words[-1]).touch()
     code, _, err = command(command_of)(*words)
-    assert (code, f"{words[-1]} exists already" in err) == (2, True), err
+    assert (code, f"{words[-1]} already exists" in err) == (2, True), err
 
 
 @pytest.mark.parametrize(

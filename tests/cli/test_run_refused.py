@@ -65,7 +65,7 @@ def test_debug_shows_where_an_error_was_raised(shell):
 
 def test_a_result_file_that_exists_is_refused_before_measuring(shell):
     (shell.work / "ci.json").write_text("mine")
-    assert "exists already" in shell.refused("bert-tiny", "--output-ci", "ci.json", *QUICK, code=2)
+    assert "already exists" in shell.refused("bert-tiny", "--output-ci", "ci.json", *QUICK, code=2)
 
 
 @pytest.mark.parametrize(

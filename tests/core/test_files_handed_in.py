@@ -8,7 +8,7 @@ import pytest
 
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import DEEPEST, JsonError, is_too_deep, loads, parse
-from accelbench.exchange.aggregate import _read as aggregated
+from accelbench.exchange.aggregate import _read_file as aggregated
 from accelbench.exchange.baselines import read_baseline
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.plan_document import read_plan
@@ -93,7 +93,7 @@ def test_yaml_is_judged_before_it_is_built(text, tmp_path):
     """libyaml builds a document by a call in a call: 200,000 levels ended the process."""
     path = tmp_path / "perf.yaml"
     path.write_text(text)
-    with pytest.raises(AccelbenchError, match=r"deeper than 100 levels|an alias is not read"):
+    with pytest.raises(AccelbenchError, match=r"deeper than 100 levels|aliases are not supported"):
         read_import("aihub", path)
 
 

@@ -20,11 +20,11 @@ from accelbench.exchange.aggregate import (
     AggregateRows,
     aggregate,
     aggregate_schema,
-    gather,
-    refresh,
-    text,
+    format_schema,
+    read_folder,
+    update_aggregate,
 )
-from accelbench.exchange.result_file import row_of
+from accelbench.exchange.result_file import to_row
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RUN = {"run_id": "r", "started_at": "2026-01-02T03:04:05.000000Z", "git_commit": "abc"}
@@ -51,7 +51,7 @@ def ok(batch: int, ms: float, **more: Any) -> dict[str, Any]:
 
 
 def aggregated(*bodies: dict[str, Any]) -> dict[str, Any]:
-    document = aggregate(AggregateRows([row_of(one) for one in bodies]))
+    document = aggregate(AggregateRows([to_row(one) for one in bodies]))
     check(json.loads(json.dumps(document, allow_nan=False)))
     return document
 
@@ -64,13 +64,13 @@ def entry(*bodies: dict[str, Any]) -> dict[str, Any]:
 def test_the_schema():
     # The published schema is up to date.
     published = Path(__file__).parents[2] / "docs" / "aggregate-schema.json"
-    assert published.read_text(encoding="utf-8") == text(), (
+    assert published.read_text(encoding="utf-8") == format_schema(), (
         "python -m accelbench.exchange.aggregate > docs/aggregate-schema.json"
     )
     # Every figure named is a column.
-    from accelbench.exchange.aggregate import ASIDE, QUESTION
+    from accelbench.exchange.aggregate import OTHER_COLUMNS, QUESTION
 
-    assert set(QUESTION) | set(ASIDE) <= BY_NAME.keys()
+    assert set(QUESTION) | set(OTHER_COLUMNS) <= BY_NAME.keys()
 
 
 def test_the_best_figures():
@@ -192,12 +192,12 @@ def test_what_was_not_measured():
 
 def test_it_is_made_of_all_result_files_of_the_folder(tmp_path):
     raw = tmp_path / "raw_results"
-    result_file.write(raw, RUN, [ok(1, 4.0), ok(1, 4.0, hardware="cuda")], WHEN)
-    path = refresh(tmp_path)
+    result_file.write_results(raw, RUN, [ok(1, 4.0), ok(1, 4.0, hardware="cuda")], WHEN)
+    path = update_aggregate(tmp_path)
     assert path == tmp_path / "processed_results" / "aggregated_benchmarks.json"
     first = json.loads(path.read_text(encoding="utf-8"))
-    result_file.write(raw, {**RUN, "run_id": "s"}, [ok(8, 8.0, run_id="s")], WHEN)
-    refresh(tmp_path)
+    result_file.write_results(raw, {**RUN, "run_id": "s"}, [ok(8, 8.0, run_id="s")], WHEN)
+    update_aggregate(tmp_path)
     second = json.loads(path.read_text(encoding="utf-8"))
     for document in (first, second):
         check(document)
@@ -215,14 +215,14 @@ def test_it_is_made_of_all_result_files_of_the_folder(tmp_path):
 def test_a_result_that_is_in_two_files_counts_once(tmp_path):
     raw = tmp_path / "raw_results"
     for _ in range(2):
-        result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
-    assert aggregate(gather(raw))["results"] == 1
+        result_file.write_results(raw, RUN, [ok(1, 4.0)], WHEN)
+    assert aggregate(read_folder(raw))["results"] == 1
 
 
 def test_other_files_are_skipped_and_listed(tmp_path):
     raw = tmp_path / "raw_results"
-    result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
-    good = result_file.document(RUN, [ok(1, 4.0)])
+    result_file.write_results(raw, RUN, [ok(1, 4.0)], WHEN)
+    good = result_file.build_document(RUN, [ok(1, 4.0)])
     others = {
         "a-torn.json": json.dumps(good)[:-20],
         "b-foreign.json": '{"results": []}',
@@ -234,7 +234,7 @@ def test_other_files_are_skipped_and_listed(tmp_path):
         (raw / name).write_text(content)
     (raw / "notes.txt").write_text("not looked at")
     (raw / "f-folder.json").mkdir()
-    refresh(tmp_path)
+    update_aggregate(tmp_path)
     document = json.loads(
         (tmp_path / "processed_results" / "aggregated_benchmarks.json").read_text()
     )
@@ -242,22 +242,22 @@ def test_other_files_are_skipped_and_listed(tmp_path):
     assert document["results"] == 1
     skipped = {one["file"]: one["reason"] for one in document["skipped_files"]}
     assert list(skipped) == [*others, "f-folder.json"]
-    assert skipped["a-torn.json"].startswith("it is no JSON that can be read: line 1")
+    assert skipped["a-torn.json"].startswith("it is not valid JSON: line 1")
     assert "schema" in skipped["b-foreign.json"]
 
 
 def test_values_of_other_types_are_set_aside(tmp_path):
     raw = tmp_path / "raw_results"
-    document = result_file.document(RUN, [ok(1, 4.0)])
+    document = result_file.build_document(RUN, [ok(1, 4.0)])
     document["results"][0] |= {"latency_p50_ms": "fast", "batch_size": 0, "flops": True}
     raw.mkdir()
     (raw / "x.json").write_text(json.dumps(document))
-    (found,) = aggregate(gather(raw))["entries"]
+    (found,) = aggregate(read_folder(raw))["entries"]
     assert found["batches"] == []
 
 
 def test_a_folder_without_results_has_an_empty_document(tmp_path):
-    document = json.loads(refresh(tmp_path).read_text())
+    document = json.loads(update_aggregate(tmp_path).read_text())
     check(document)
     assert document["files"] == 0
 
@@ -267,13 +267,13 @@ def test_power_cuts_leave_the_old_document_or_the_new_one(tmp_path):
 
     def make() -> Path:
         root = tmp_path / str(next(numbers))
-        result_file.write(root / "raw_results", RUN, [ok(1, 4.0)], WHEN)
-        refresh(root)
-        result_file.write(root / "raw_results", RUN, [ok(8, 8.0)], WHEN)
+        result_file.write_results(root / "raw_results", RUN, [ok(1, 4.0)], WHEN)
+        update_aggregate(root)
+        result_file.write_results(root / "raw_results", RUN, [ok(8, 8.0)], WHEN)
         return root
 
     def act(root: Path, files: Any) -> None:
-        refresh(root, files)
+        update_aggregate(root, files)
 
     found = set()
     for root, where in every_cut(make, act):

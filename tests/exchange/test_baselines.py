@@ -14,9 +14,9 @@ from foreign_files import GUIDE
 from accelbench.core.columns import CONFIGURATION_COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
-from accelbench.exchange.baselines import FromFile, read_baseline
+from accelbench.exchange.baselines import BaselineFile, read_baseline
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.exchange.result_file import write_one
+from accelbench.exchange.result_file import write_result_file
 from accelbench.exchange.titles import LAUNCH_VALUES
 from accelbench.judge.comparison import Compared, compared
 from accelbench.judge.questions import AXES, ComparisonAxis
@@ -36,9 +36,9 @@ ENVIRONMENT = {"machine": "lab", "cpu": "A processor"}
 
 
 def test_a_result_file_says_all_that_was_asked_and_the_machine(tmp_path):
-    write_one(tmp_path / "ci.json", {"run_id": "r1", "environment": ENVIRONMENT}, [BODY])
+    write_result_file(tmp_path / "ci.json", {"run_id": "r1", "environment": ENVIRONMENT}, [BODY])
     found = read_baseline(tmp_path / "ci.json")
-    assert (found.told, found.environment) == (frozenset(CONFIGURATION_COLUMNS), ENVIRONMENT)
+    assert (found.stated, found.environment) == (frozenset(CONFIGURATION_COLUMNS), ENVIRONMENT)
     (row,) = found.rows
     assert row == {**row, **BODY}
 
@@ -47,7 +47,7 @@ def test_an_export_keeps_every_value(tmp_path):
     export_csv(tmp_path / "all.csv", list(BODY), [BODY])
     found = read_baseline(tmp_path / "all.csv")
     assert found.rows == ({**BODY, "arm": ""},)
-    assert found.told == set(CONFIGURATION_COLUMNS) & set(BODY)
+    assert found.stated == set(CONFIGURATION_COLUMNS) & set(BODY)
     assert found.environment is None
 
 
@@ -67,7 +67,7 @@ def write_csv(path: Path, found: Sequence[Sequence[Compared]], axis: ComparisonA
         write_lines(stream, lines[0], (line.values() for line in lines))
 
 
-def of_launches(read: FromFile, name: str) -> list[list[float]]:
+def of_launches(read: BaselineFile, name: str) -> list[list[float]]:
     """The values of the launches of each platform."""
     sides: dict[str, list[float]] = {}
     for row in read.rows:
@@ -90,7 +90,7 @@ def test_a_comparison_keeps_the_launches_of_each_side(tmp_path):
         assert (cpu["throughput"], cpu["quality"]) == (pytest.approx(8e3 / 9.0), "converged")
         assert cpu["options"] == {"hint": "latency"}
         assert (cpu["threads"], cpu["compiled"], cpu["status"]) == (2, False, "ok")
-    assert read_baseline(tmp_path / "analysis.csv").told == set(CONFIGURATION_COLUMNS) & set(
+    assert read_baseline(tmp_path / "analysis.csv").stated == set(CONFIGURATION_COLUMNS) & set(
         lines[0]
     )
 
@@ -127,8 +127,8 @@ def test_launches_that_contradict_their_side_are_refused(tmp_path, values):
 def test_the_guides_table_says_no_more_than_it_does(tmp_path):
     (tmp_path / "baseline.csv").write_text(GUIDE, encoding="utf-8")
     found = read_baseline(tmp_path / "baseline.csv")
-    assert {"model", "runtime", "hardware", "batch_size", "precision"} <= found.told
-    assert not {"options", "scenario", "world_size"} & found.told
+    assert {"model", "runtime", "hardware", "batch_size", "precision"} <= found.stated
+    assert not {"options", "scenario", "world_size"} & found.stated
     assert found.rows[0]["provenance"] == "measured"
     assert "source" not in found.rows[0]["conditions"]
 
@@ -141,7 +141,7 @@ def test_the_guides_table_says_no_more_than_it_does(tmp_path):
         ("a.json", '{"what": 1}', "'results'"),
         ("a.json", "[]", "an object"),
         ("a.json", '{"comparisons": [1]}', "an object"),
-        ("a.txt", "x", "no baseline"),
+        ("a.txt", "x", "not a baseline"),
     ],
 )
 def test_what_is_none_is_refused(tmp_path, name, text, said):
@@ -190,7 +190,7 @@ def test_a_side_of_a_document_is_held_to_the_same(tmp_path, figure):
 def test_what_is_made_of_results_is_no_baseline_and_says_what_is(tmp_path):
     path = tmp_path / "aggregated_benchmarks.json"
     path.write_text(json.dumps({"schema": AGGREGATE, "results": 3}))
-    with pytest.raises(MalformedError, match="what all result files of a folder say") as refused:
+    with pytest.raises(MalformedError, match="it summarises the result files") as refused:
         read_baseline(path)
     assert "raw_results" in refused.value.advice
 
@@ -202,7 +202,7 @@ def test_a_result_counts_once_however_often_a_file_has_it(tmp_path):
 
 def test_what_makes_figures_unlike_is_named_where_a_file_omits_it(tmp_path):
     export_csv(tmp_path / "all.csv", list(BODY), [BODY])
-    assert read_baseline(tmp_path / "all.csv").untold == ("weights", "emulated")
+    assert read_baseline(tmp_path / "all.csv").omitted == ("weights", "emulated")
 
 
 def test_a_comparison_of_runs_is_no_baseline(tmp_path):
@@ -232,7 +232,7 @@ def test_a_comparison_says_what_its_sides_are_of(tmp_path, as_json):
         path = tmp_path / "analysis.csv"
         write_csv(path, found, AXES["hardware"])
     read = read_baseline(path)
-    assert read.untold == ()
+    assert read.omitted == ()
     cpu, cuda = read.rows
     assert (cpu["emulated"], cuda["emulated"]) == (False, True)
     assert (cuda["weights_digest"], cuda["workarounds"]) == ("w", ["eager"])
@@ -255,5 +255,5 @@ def test_what_an_older_comparison_refused_is_known_where_it_does_not_say_of_what
     names = [n for n in lines[1] if n not in ("weights_digest", "workarounds", "emulated")]
     export_csv(tmp_path / "older.csv", names, [{**lines[1], "refused": refused}])
     read = read_baseline(tmp_path / "older.csv")
-    assert read.untold == ("weights", "workarounds", "emulated")
+    assert read.omitted == ("weights", "workarounds", "emulated")
     assert read.rows[0].get("refused_there") == words

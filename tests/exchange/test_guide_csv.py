@@ -11,15 +11,15 @@ from bodies import NASTY, body
 from accelbench.core.columns import BY_NAME
 from accelbench.core.safe_text import csv_cell
 from accelbench.exchange.guide_csv import (
-    ASKED,
-    BESIDE,
+    CASE_COLUMNS,
     COLUMNS,
-    FIGURES,
-    GUIDE,
+    GUIDE_COLUMNS,
+    OTHER_COLUMNS,
+    VALUE_COLUMNS,
     csv_name,
     encode,
     guide_result,
-    header_of,
+    parse_header,
 )
 
 SHAPES = '{"input_ids": [2, 16], "attention_mask": [2, 16]}'
@@ -27,8 +27,8 @@ SHAPES = '{"input_ids": [2, 16], "attention_mask": [2, 16]}'
 
 def test_columns_of_the_guide():
     # Every name beside the guides is a column.
-    assert set(FIGURES.values()) <= BY_NAME.keys()
-    assert set(BESIDE) - BY_NAME.keys() == {"model_id"}
+    assert set(VALUE_COLUMNS.values()) <= BY_NAME.keys()
+    assert set(OTHER_COLUMNS) - BY_NAME.keys() == {"model_id"}
     assert len(COLUMNS) == len(set(COLUMNS))
     # A figure that is known is the stores.
     made = guide_result(body(1, throughput=7, memory_peak_mb=3.5, compile_ms=0.25), "BERT", "abc")
@@ -62,7 +62,7 @@ def test_columns_beside_it():
         "beside",
     ]
     # The guides own columns come first and the times of tokens are there.
-    assert COLUMNS[: len(GUIDE)] == GUIDE
+    assert COLUMNS[: len(GUIDE_COLUMNS)] == GUIDE_COLUMNS
     made = guide_result(body(0, ttft_ms=5.5, tpot_ms=0.5), "gpt2", None)
     (line,) = csv.DictReader(io.StringIO(encode([made], header=True).decode(), newline=""))
     assert (line["ttft_ms"], line["tpot_ms"]) == ("5.5", "0.5")
@@ -71,7 +71,7 @@ def test_columns_beside_it():
     assert csv_name(datetime(2025, 1, 1, 17, tzinfo=there)) == (
         "benchmark_results_20250101_120000.csv"
     )
-    assert header_of("") == ()
+    assert parse_header("") == ()
     # What the time is worth is said beside it.
     told = {"emulated": True, "verification": "ok", "workarounds": ["fixed_batch"]}
     text = encode([guide_result(body(0, **told), "BERT", None)], header=True).decode()
@@ -94,7 +94,7 @@ def test_a_line_reads_back(capsys):
         made["latency_mean_ms"] for made in results
     ]
     assert {row["latency_p50_ms"] for row in rows} == {""}
-    assert header_of(text.splitlines()[0]) == COLUMNS
+    assert parse_header(text.splitlines()[0]) == COLUMNS
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,5 @@ def test_two_questions_never_have_the_same_line(other):
     usual = {"mode": "inference", "compiled": False, "threads": 1, "weights": "random"}
     made = [guide_result(body(0, **{**usual, **more}), "BERT", None) for more in ({}, other)]
     lines = list(csv.DictReader(io.StringIO(encode(made, header=True).decode(), newline="")))
-    one, two = ([line[n] for n in (*GUIDE, *ASKED)] for line in lines)
+    one, two = ([line[n] for n in (*GUIDE_COLUMNS, *CASE_COLUMNS)] for line in lines)
     assert one != two

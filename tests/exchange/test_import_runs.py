@@ -16,7 +16,7 @@ from foreign_files import TIMM, TIMM_HEADER
 from accelbench.core.columns import COLUMNS
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.exchange.titles import told
+from accelbench.exchange.titles import run_facts
 from accelbench.store.database import Database
 from exported import export
 
@@ -80,7 +80,7 @@ def test_a_run_that_is_not_told_began_with_its_first_result(form, tmp_path):
     moments = [f"2026-01-0{day}T03:04:05.000000Z" for day in (3, 2, 4)]
     rows = [{"result_id": moment, "started_at": moment} for moment in moments]
     found = read_import(form, wrote(tmp_path / "out", form, *rows))
-    assert [run.about["started_at"] for run in found.runs if not run.own] == [moments[1]]
+    assert [run.about["started_at"] for run in found.runs if not run.is_import] == [moments[1]]
 
 
 def test_a_result_file_is_of_the_machine_of_its_run(tmp_path):
@@ -113,22 +113,22 @@ def test_what_is_said_of_a_run_has_to_be_json(tmp_path):
         writer = csv.DictWriter(stream, line)
         writer.writeheader()
         writer.writerow({**line, "run": "{"})
-    with pytest.raises(MalformedError, match="'run': it is no JSON"):
+    with pytest.raises(MalformedError, match="'run': it is not valid JSON"):
         read_import("csv", path)
     table = pq.read_table(wrote(tmp_path / "out", "parquet"))
     pq.write_table(table.append_column("run", pa.array(["{"])), tmp_path / "x.parquet")
-    with pytest.raises(MalformedError, match="'run': it is no JSON"):
+    with pytest.raises(MalformedError, match="'run': it is not valid JSON"):
         read_import("parquet", tmp_path / "x.parquet")
 
 
 def test_of_a_run_only_what_is_as_it_has_to_be_is_told():
     odd = {"label": ["a"], "git_commit": "abc", "plan": [1], "command": "secret"}
     environment = {"machine": "lab", "cpu": 7, "memory_total": "much", "kernel": "6"}
-    assert told({**odd, "environment": environment}) == {
+    assert run_facts({**odd, "environment": environment}) == {
         "git_commit": "abc",
         "environment": {"machine": "lab"},
     }
-    assert told({"environment": "a lab"}) == {}
+    assert run_facts({"environment": "a lab"}) == {}
 
 
 def test_runs_come_in_with_their_results_alone(tmp_path):

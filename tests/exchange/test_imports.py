@@ -26,10 +26,10 @@ from foreign_files import (
 
 from accelbench.core.errors import UsageError
 from accelbench.evidence.launches import launches_of
-from accelbench.exchange.imports.reading import KINDS, files_of, kind_of, read_import
+from accelbench.exchange.imports.reading import IMPORT_FORMATS, find_files, find_format, read_import
 from accelbench.exchange.imports.records import MalformedError, Record
-from accelbench.exchange.imports.result_row import Source, imported
-from accelbench.exchange.result_file import document, row_of
+from accelbench.exchange.imports.result_row import Source, build_result
+from accelbench.exchange.result_file import build_document, to_row
 from accelbench.store.body_to_row import step_samples
 from accelbench.store.database import Database
 from exported import export
@@ -49,7 +49,7 @@ def put(folder: Path, good: Good) -> Path:
 
 
 def rows(path: Path, kind: str, **more: str) -> list[Mapping[str, Any]]:
-    return [row_of(body) for body in read_import(kind, path, **more).bodies]
+    return [to_row(body) for body in read_import(kind, path, **more).bodies]
 
 
 def stored(database: Database) -> list[dict[str, Any]]:
@@ -100,7 +100,7 @@ def test_what_a_sample_covers_goes_out_and_comes_in_again(tmp_path):
         sampling={"step": {"timing": "whole", "steps": [26, 13]}},
     )
     written = tmp_path / "run.json"
-    written.write_text(json.dumps(document({"run_id": "r"}, [told])), encoding="utf-8")
+    written.write_text(json.dumps(build_document({"run_id": "r"}, [told])), encoding="utf-8")
     database = Database(tmp_path / "a.duckdb")
     bring(database, "json", written)
     assert step_samples(database, ["r1", "none"]) == {"r1": [1.0, 1.0]}
@@ -154,7 +154,7 @@ def test_an_error_of_an_import_says_that_nothing_came_in(tmp_path):
     path = write(tmp_path, "a.json", '{"schema": 99, "results": []}')
     with pytest.raises(MalformedError) as caught:
         rows(path, "json")
-    assert caught.value.advice == "Upgrade accelbench. Nothing of it was imported."
+    assert caught.value.advice == "Upgrade accelbench. Nothing was imported."
 
 
 @pytest.mark.parametrize("word", ["", " ", "lab\n", "a\x1bb", "a\tb"])
@@ -187,9 +187,9 @@ def test_what_a_run_makes_of_its_results_is_no_file_of_results(tmp_path):
     for name in ("raw_results/a.json", "processed_results/aggregated.json", "profiles/p.json"):
         (tmp_path / "out" / name).parent.mkdir(parents=True)
         (tmp_path / "out" / name).write_text("{}", encoding="utf-8")
-    files = files_of(KINDS["json"], tmp_path / "out")
+    files = find_files(IMPORT_FORMATS["json"], tmp_path / "out")
     assert [file.name for file in files] == ["a.json"]
-    assert files_of(KINDS["json"], tmp_path / "out" / "profiles")[0].name == "p.json"
+    assert find_files(IMPORT_FORMATS["json"], tmp_path / "out" / "profiles")[0].name == "p.json"
 
 
 def test_what_is_no_text_is_told_with_its_line(tmp_path):
@@ -231,7 +231,9 @@ def test_images_of_other_numbers_of_steps_are_other_cases():
     asked = {"model": "sd", "hardware": "cuda", "device_name": "A card", "runtime": "pytorch"}
     at = Record(Path("a.csv"), 2, {})
     few, many, unsaid = (
-        imported(Source("us"), {**asked, "denoising_steps": steps, "latency_mean_ms": 5.0}, at=at)
+        build_result(
+            Source("us"), {**asked, "denoising_steps": steps, "latency_mean_ms": 5.0}, at=at
+        )
         for steps in (4, 50, None)
     )
     assert len({row["case_id"] for row in (few, many, unsaid)}) == 3
@@ -256,7 +258,7 @@ def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path)
     guide = write(tmp_path, "b.csv", GUIDE)
     own = rows(guide, "guide-csv", measured_at="2020-01-01")[0]
     assert own["started_at"] == "2026-05-01T12:00:00.000000Z"
-    with pytest.raises(UsageError, match="'soon' is no date"):
+    with pytest.raises(UsageError, match="'soon' is not a date"):
         rows(path, "timm", measured_at="soon")
 
 
@@ -305,18 +307,18 @@ def test_a_column_of_the_wrong_kind_is_refused(tmp_path):
 
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UsageError, match="no kind named 'timn'"):
-        kind_of("timn")
+        find_format("timn")
     with pytest.raises(UsageError, match="There is no"):
-        files_of(kind_of("timm"), tmp_path / "none")
+        find_files(find_format("timm"), tmp_path / "none")
     with pytest.raises(UsageError, match=r"There is no benchmark-\*\.csv in"):
-        files_of(kind_of("timm"), tmp_path)
+        find_files(find_format("timm"), tmp_path)
 
 
 def test_kinds_and_sources():
     # Every kind has files that are right and files that are wrong.
     tables = {"parquet", "tidy"}  # held in test_imports_parquet.py
-    assert {one.kind for one in GOOD} | {"json", "csv"} | tables == set(KINDS)
-    assert {one.kind for one in BAD} | {"csv"} | tables == set(KINDS)
+    assert {one.kind for one in GOOD} | {"json", "csv"} | tables == set(IMPORT_FORMATS)
+    assert {one.kind for one in BAD} | {"csv"} | tables == set(IMPORT_FORMATS)
     assert Source("a").to_dict() == {"name": "a"}
 
 

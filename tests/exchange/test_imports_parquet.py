@@ -90,7 +90,7 @@ def test_what_was_measured_elsewhere_is_imported_here(database, exported, tmp_pa
     ("name", "column", "row", "why"),
     [
         ("result_id", None, None, "the column is missing"),
-        ("latency_mean_ms", pa.array(["fast"] * 14), None, "VARCHAR where DOUBLE is expected"),
+        ("latency_mean_ms", pa.array(["fast"] * 14), None, "VARCHAR, and DOUBLE is expected"),
         ("model", pa.array(["m"] * 4 + [None] * 10), 5, "it is missing"),
         (
             "provenance",
@@ -124,7 +124,7 @@ def test_what_is_no_parquet_is_refused(tmp_path):
     path = tmp_path / "x.parquet"
     path.write_text("model,latency")
     for kind in ("parquet", "tidy"):
-        with pytest.raises(MalformedError, match="it is no Parquet file"):
+        with pytest.raises(MalformedError, match="it is not a Parquet file"):
             read_import(kind, path)
 
 
@@ -237,7 +237,7 @@ def test_scenarios_are_spelt_as_ours(database, tmp_path):
 @pytest.mark.parametrize("said", ["Offline", "Server", "Interactive"])
 def test_no_latency_is_the_result_of_a_scenario_of_rates(said, tmp_path):
     path = write(tmp_path / "t.parquet", LINE, LINE | {"extra": f'{{"Scenario": "{said}"}}'})
-    with pytest.raises(MalformedError, match=r"line 2, 'latency_ms': no latency is the result"):
+    with pytest.raises(MalformedError, match=r"line 2, 'latency_ms': the result of that scenario"):
         read_import("tidy", path)
 
 

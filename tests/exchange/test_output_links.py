@@ -36,7 +36,7 @@ def out(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_link_to_elsewhere_is_refused_before_anything_is_measured(name, out, elsewhere):
     (out / name).symlink_to(elsewhere)
-    says = f"{name} is a link to {elsewhere}; nothing is written through it"
+    says = f"{name} is a link to {elsewhere}; accelbench does not write through links"
     with pytest.raises(UsageError, match=says):
         OutputPlaces(use_database=False, output_dir=out).check()
     runner = EnhancedHardwareBenchmarkRunner(output_dir=out, no_database=True, verbose=False)
@@ -53,8 +53,8 @@ def write_profile(out: Path) -> Any:
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("raw_results", lambda out: tree.leave_in(out, RUN, [body(0)])),
-        ("processed_results", aggregate.refresh),
+        ("raw_results", lambda out: tree.write_output(out, RUN, [body(0)])),
+        ("processed_results", aggregate.update_aggregate),
         ("profiles", write_profile),
     ],
 )
@@ -72,7 +72,7 @@ def test_links_within_the_folder_and_to_it_are_fine(tmp_path, out, elsewhere):
     (out / "raw_results").symlink_to("kept")
     (tmp_path / "named").symlink_to(out)
     OutputPlaces(use_database=False, output_dir=tmp_path / "named").check()
-    tree.leave_in(tmp_path / "named", RUN, [body(0)])
+    tree.write_output(tmp_path / "named", RUN, [body(0)])
     assert len(list((out / "kept").iterdir())) == 1
 
 
@@ -81,6 +81,6 @@ def test_a_link_in_the_place_of_a_file_is_replaced_or_passed_by(out, elsewhere):
     kept.write_text("theirs")
     (out / "processed_results").mkdir()
     (out / "processed_results" / aggregate.NAME).symlink_to(kept)
-    tree.leave_in(out, RUN, [body(0)])
+    tree.write_output(out, RUN, [body(0)])
     assert kept.read_text() == "theirs"
     assert not (out / "processed_results" / aggregate.NAME).is_symlink()

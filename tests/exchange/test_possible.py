@@ -18,7 +18,7 @@ from foreign_files import bring, results, table
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.plausible_values import explain_impossible, find_contradiction
-from accelbench.exchange.imports.reading import placed, read_import
+from accelbench.exchange.imports.reading import locate_conflict, read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.database import Database
 from accelbench.store.merge_validation import ConflictError
@@ -126,7 +126,7 @@ def test_what_cannot_be_is_refused(said, field, why, form, tmp_path):
     assert error.line == (line or error.line)
     assert form != "json" or field in path.read_text().splitlines()[(error.line or 0) - 1]
     assert why in error.message or form == "parquet"
-    assert error.advice == "Nothing of it was imported."
+    assert error.advice == "Nothing was imported."
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
@@ -197,10 +197,10 @@ def test_a_table_breaks_no_rule():
 
 SAMPLES = [
     ({"step": [1000, -1]}, 2, "-1 of 'step' is below 0"),
-    ({"step": [1000, 1000]}, 3, "2 are there, where sample_count says 3"),
-    ({"step": [1000, 1.5]}, 2, "no list of whole nanoseconds"),
-    ({"step": [1000, True]}, 2, "no list of whole nanoseconds"),
-    ({"step": 7}, 1, "no list of whole nanoseconds"),
+    ({"step": [1000, 1000]}, 3, "it has 2, and sample_count is 3"),
+    ({"step": [1000, 1.5]}, 2, "not a list of whole nanoseconds"),
+    ({"step": [1000, True]}, 2, "not a list of whole nanoseconds"),
+    ({"step": 7}, 1, "not a list of whole nanoseconds"),
     ({"step": [10**30]}, 1, "longer than a year"),
 ]
 
@@ -245,7 +245,7 @@ def test_another_figure_under_a_known_id_is_an_error(said, form, tmp_path):
     with pytest.raises(ConflictError) as caught:
         bring(database, form, second)
     assert database.results() == before
-    told = placed(form, [second], caught.value)
+    told = locate_conflict(form, [second], caught.value)
     assert isinstance(told, MalformedError)
     assert (told.file, told.field) == (second, next(iter(said)))
     assert told.line is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.core.errors import UsageError
-from accelbench.exchange.prices import near_names, prices_at, read_prices
+from accelbench.exchange.prices import find_similar, load_prices, read_prices
 
 
 @pytest.fixture
@@ -43,7 +43,10 @@ def test_a_currency_is_dollars_where_nothing_is_said(file):
 def test_an_impossible_price_is_refused_with_its_line(file, price):
     said = refusal(file, f'{{"per_hour": {{\n"cuda": 1,\n"cpu": {price}}}}}')
     assert said.startswith("FILE, line 3, 'cpu': ")
-    assert "is no price. A price an hour is above 0. What has none is left out." in said
+    assert (
+        "is not a valid price. A price per hour is above 0. Leave out names without a price."
+        in said
+    )
 
 
 @pytest.mark.parametrize("price", ['"0.69"', "true", "null", "[1]", '{"usd": 1}'])
@@ -54,18 +57,18 @@ def test_a_price_is_a_number(file, price):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"per_hours": {"cpu": 1}}', "'per_hours': there is no such key. Did you mean per_hour?"),
+        ('{"per_hours": {"cpu": 1}}', "'per_hours': it is not a known key. Did you mean per_hour?"),
         ('{"currncy": "USD", "per_hour": {}}', "Did you mean currency?"),
-        ('{"cuda": 1.2}', 'Prices stand in per_hour: {"per_hour": {"cuda": 1.2}}.'),
+        ('{"cuda": 1.2}', 'Prices belong in per_hour: {"per_hour": {"cuda": 1.2}}.'),
         ('{"machines": {}}', "Keys: currency, per_hour."),
         ("{}", "FILE: it has no prices under 'per_hour'."),
         ('{"per_hour": {}}', "FILE: it has no prices under 'per_hour'."),
         ('{"per_hour": [1]}', "FILE: it has no prices under 'per_hour'."),
         ('{"per_hour": {" ": 1}}', "a price needs a name."),
-        ('{"per_hour": {"cpu": 1, "CPU ": 2}}', "it is there twice. Leave one out."),
+        ('{"per_hour": {"cpu": 1, "CPU ": 2}}', "it occurs twice. Remove one of them."),
         ('{"per_hour": {"cpu": 1, "cpu": 2}}', "'cpu' is there twice"),
-        ('{"currency": "dollars", "per_hour": {"cpu": 1}}', "'dollars' is no currency."),
-        ('{"currency": 7, "per_hour": {"cpu": 1}}', "7 is no currency."),
+        ('{"currency": "dollars", "per_hour": {"cpu": 1}}', "'dollars' is not a currency."),
+        ('{"currency": 7, "per_hour": {"cpu": 1}}', "7 is not a currency."),
         ("[1]", "FILE: prices are a JSON object."),
         ('{"per_hour": {"cpu": NaN}}', "FILE, line 1: NaN is not valid JSON."),
         ('{"per_hour": ', "FILE, line 1:"),
@@ -84,21 +87,21 @@ def test_a_file_that_cannot_be_read(file):
 
 
 def test_the_option_counts_before_the_variable(file, tmp_path, monkeypatch):
-    assert prices_at(None) is None
+    assert load_prices(None) is None
     file.write_text('{"per_hour": {"cpu": 1}}', encoding="utf-8")
     other = tmp_path / "other.json"
     other.write_text('{"per_hour": {"cpu": 2}}', encoding="utf-8")
     monkeypatch.setenv("ACCELBENCH_PRICES", str(other))
-    by_variable, by_option = prices_at(None), prices_at(file)
+    by_variable, by_option = load_prices(None), load_prices(file)
     assert by_variable is not None
     assert by_option is not None
     assert (by_variable.per_hour["cpu"], by_option.per_hour["cpu"]) == (2.0, 1.0)
     monkeypatch.setenv("ACCELBENCH_PRICES", "")
-    assert prices_at(None) is None
+    assert load_prices(None) is None
 
 
 def test_names_that_are_meant_are_like_it_or_have_it_in_them():
     there = ["NVIDIA GeForce RTX 4090", "AMD EPYC 9355"]
-    assert near_names("rtx 4090", there) == ["NVIDIA GeForce RTX 4090"]
-    assert near_names("AMD EPIC 9355", there) == ["AMD EPYC 9355"]
-    assert near_names("tpu", there) == []
+    assert find_similar("rtx 4090", there) == ["NVIDIA GeForce RTX 4090"]
+    assert find_similar("AMD EPIC 9355", there) == ["AMD EPYC 9355"]
+    assert find_similar("tpu", there) == []

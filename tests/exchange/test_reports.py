@@ -13,8 +13,8 @@ from bodies import NASTY
 
 from accelbench.core.columns import COLUMNS
 from accelbench.evidence.measurements import merge_launches
-from accelbench.exchange.series import LATENCY, MEMORY, newest, value
-from accelbench.exchange.titles import title
+from accelbench.exchange.series import LATENCY, MEMORY, measure_value, newest_entries
+from accelbench.exchange.titles import format_title
 from accelbench.present.table_export import REPORTS, export_report, format_for
 from exported import export
 
@@ -67,12 +67,12 @@ FAILED = {
     ],
 )
 def test_a_title_has_what_was_asked(changes, wanted):
-    assert title(row(**changes)) == wanted
+    assert format_title(row(**changes)) == wanted
 
 
 @pytest.mark.parametrize("name", ["run_id", "latency_p50_ms", "started_at", "launch", "status"])
 def test_a_title_stays_when_it_is_measured_again(name):
-    assert title(row(**{name: None})) == NAME
+    assert format_title(row(**{name: None})) == NAME
 
 
 def test_which_launches_are_shown():
@@ -84,13 +84,13 @@ def test_which_launches_are_shown():
             for n, ms in enumerate((5.0, 7.0, 6.0))
         ),
     ]
-    ((name, _, found),) = newest(rows)
-    one = value(found, LATENCY)
+    ((name, _, found),) = newest_entries(rows)
+    one = measure_value(found, LATENCY)
     assert one is not None
     assert name == NAME
     assert (one.median, one.low, one.high, one.launches) == (6.0, 5.0, 7.0, 3)
     # A mean stands in where steps were too short.
-    one = value(merge_launches([row(latency_p50_ms=None)]), LATENCY)
+    one = measure_value(merge_launches([row(latency_p50_ms=None)]), LATENCY)
     assert one is not None
     assert one.median == 4.5
     # A time that is unusable is no point of a trend.
@@ -98,11 +98,11 @@ def test_which_launches_are_shown():
         row(launch=n, latency_p50_ms=ms, quality=q)
         for n, (ms, q) in enumerate([(5.0, "fixed"), (50.0, "unusable"), (7.0, "converged")])
     ]
-    one = value(merge_launches(rows), LATENCY)
+    one = measure_value(merge_launches(rows), LATENCY)
     assert one is not None
     assert (one.median, one.launches) == (6.0, 2)
-    assert value(merge_launches(rows[1:2]), LATENCY) is None
-    assert value(merge_launches(rows[1:2]), MEMORY) is not None
+    assert measure_value(merge_launches(rows[1:2]), LATENCY) is None
+    assert measure_value(merge_launches(rows[1:2]), MEMORY) is not None
 
 
 PHONES = [row(device_name=name, series_key=name) for name in ("A phone", "B phone")]
@@ -110,7 +110,7 @@ PHONES = [row(device_name=name, series_key=name) for name in ("A phone", "B phon
 
 def named(*rows: dict[str, Any]) -> dict[str, int]:
     """The entries' names with how many launches each has."""
-    return {name: len(launches) for name, launches, _ in newest(rows)}
+    return {name: len(launches) for name, launches, _ in newest_entries(rows)}
 
 
 @pytest.mark.parametrize(
@@ -185,22 +185,22 @@ def test_entries_of_a_trend():
     assert set(named(*same)) == {f"{NAME} (result a)", f"{NAME} (result b)"}
     # Of an import with many moments the newest counts.
     days = [row(provenance="imported", started_at=f"2026-01-0{day}") for day in (1, 3, 2)]
-    ((name, (one,), _),) = newest(days)
+    ((name, (one,), _),) = newest_entries(days)
     assert (name, one["started_at"]) == (NAME, "2026-01-03")
     # Else a pipeline would go on showing what worked once.
     worked = [row(threads=n, device_name="A", series_key=f"s{n}") for n in (2, 4)]
     lost = row(device_name="A", run_id="r2", started_at="2026-01-05", **FAILED)
     worked[1]["started_at"] = "2026-01-02"
-    found = {name: rows[0]["status"] for name, rows, _ in newest([*worked, lost])}
+    found = {name: rows[0]["status"] for name, rows, _ in newest_entries([*worked, lost])}
     assert found == {f"{NAME} (2 threads)": "ok", NAME: "failed"}
-    found = {name: rows[0]["status"] for name, rows, _ in newest([worked[0], lost])}
+    found = {name: rows[0]["status"] for name, rows, _ in newest_entries([worked[0], lost])}
     assert found == {NAME: "failed"}
 
 
 @pytest.mark.parametrize("provenance", ["simulated", "predicted"])
 def test_what_nobody_measured_is_not_told(provenance):
-    assert list(newest([row(provenance=provenance)])) == []
-    assert list(newest([row(emulated=True)])) == []
+    assert list(newest_entries([row(provenance=provenance)])) == []
+    assert list(newest_entries([row(emulated=True)])) == []
 
 
 @pytest.fixture

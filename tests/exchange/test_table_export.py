@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.safe_text import csv_cell
-from accelbench.exchange.result_file import entry_of
+from accelbench.exchange.result_file import to_entry
 from accelbench.exchange.result_schema import result_schema
 from accelbench.present.table_export import FORMATS, TABLES, format_for
 from accelbench.store.database import Database
@@ -30,7 +30,7 @@ NAMES = [column.name for column in COLUMNS]
 @pytest.fixture
 def rows() -> list[dict[str, Any]]:
     return [
-        entry_of(
+        to_entry(
             body(
                 i,
                 result_id=f"r{i:03d}",
@@ -106,7 +106,7 @@ def test_no_results_make_an_empty_file_with_its_columns(tmp_path, name):
 def test_a_file_that_is_there_stays(tmp_path, name):
     path = tmp_path / "mine"
     path.write_text("precious")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         export(path, [], name)
     assert path.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [path]

@@ -17,12 +17,12 @@ from test_reports import row
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.facts import node_run_id
 from accelbench.exchange.trackers.tensorboard_tracker import CURVES, SESSIONS
-from accelbench.exchange.trackers.tracked_result import TrackedResult, tracked
+from accelbench.exchange.trackers.tracked_result import TrackedResult, to_tracked_result
 from accelbench.exchange.trackers.trackers import (
     TRACKERS,
     TrackedExport,
-    export_tracked,
-    tracker_named,
+    export_to_tracker,
+    find_tracker,
 )
 from accelbench.fleet.fleet_nodes import node_name
 from hostile_names import ACTING, NAMES
@@ -52,15 +52,17 @@ def launch(number: int = 0, batch: int = 8, **changes: Any) -> dict[str, Any]:
 
 def test_rows_of_a_tracker():
     # A figure that is not known is left out and is no zero.
-    known = tracked(row(latency_p99_ms=None, latency_mean_ms=math.nan, extra={"x": 0.0}), RUN)
-    assert known.figures == {
+    known = to_tracked_result(
+        row(latency_p99_ms=None, latency_mean_ms=math.nan, extra={"x": 0.0}), RUN
+    )
+    assert known.values == {
         "latency_p50_ms": 4.0,
         "throughput": 2000.0,
         "memory_peak_mb": 100.0,
         "extra.x": 0.0,
     }
     # Parameters are what was asked and tags what came of it.
-    known = tracked(launch(options={"jax.flag": True}, quality="converged"), RUN)
+    known = to_tracked_result(launch(options={"jax.flag": True}, quality="converged"), RUN)
     asked = known.parameters
     assert {name: asked[name] for name in ("model", "batch_size", "threads", "device_name")} == {
         "model": "bert-tiny",
@@ -75,13 +77,16 @@ def test_rows_of_a_tracker():
     assert known.name == f"{known.configuration} launch 0"
     # The run of a fleets node does not name its machine.
     fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
-    result = tracked(row(run_id=node_run_id(fleet, node)), {})
+    result = to_tracked_result(row(run_id=node_run_id(fleet, node)), {})
     assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
-    assert tracked(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"] == "import-v1.2-abcdef"
+    assert (
+        to_tracked_result(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"]
+        == "import-v1.2-abcdef"
+    )
     # Neither a person nor a host goes along.
     run = {**RUN, "environment": {"machine": "her-laptop"}, "command": "accelbench run secret"}
     path = "/home/ada/nets/secret.onnx"
-    known = tracked(launch(weights=path, conditions={"file": path}, message=path), run)
+    known = to_tracked_result(launch(weights=path, conditions={"file": path}, message=path), run)
     text = json.dumps([dict(known.parameters), dict(known.tags), known.notes, known.document])
     assert "her-laptop" not in text
     assert "accelbench run" not in text
@@ -93,7 +98,7 @@ def test_rows_of_a_tracker():
     wrong = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
     alike = {"run_id": "r1", "case_id": "c"}
     rows = [launch(0, verification="ok", **alike), launch(1, **alike) | FAILED | wrong]
-    export_tracked(kept, "", rows, {})
+    export_to_tracker(kept, "", rows, {})
     assert [result.tags["verification"] for result in given] == ["failed", "failed"]
 
 
@@ -109,7 +114,7 @@ def test_rows_of_a_tracker():
     ],
 )
 def test_what_was_not_measured_on_that_device_says_so_in_its_name(changes, mark):
-    known = tracked(row(**changes), {})
+    known = to_tracked_result(row(**changes), {})
     assert known.name.endswith(mark)
     told = known.tags
     assert told.get("emulated") == "true" or told["provenance"] == changes["provenance"]
@@ -117,7 +122,9 @@ def test_what_was_not_measured_on_that_device_says_so_in_its_name(changes, mark)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_text_in_every_field_that_a_page_shows(name):
-    known = tracked(row(model=name, device_name=name, warnings=[name], options={name: name}), {})
+    known = to_tracked_result(
+        row(model=name, device_name=name, warnings=[name], options={name: name}), {}
+    )
     shown = [known.name, known.configuration, *map(str, known.parameters.values()), *known.notes]
     shown += [*known.parameters, *known.tags.values()]
     assert all(text.isprintable() for text in shown)
@@ -137,15 +144,15 @@ def test_what_never_ran_is_left_out_and_counted(monkeypatch):
         launch(2, status="unsupported"),
         launch(3, status="skipped"),
     ]
-    done = export_tracked(TRACKERS["kept"], "here", rows, {"r1": RUN})
-    assert done == TrackedExport(written=2, there_already=0, never_run=2)
-    assert [result.ok for result in given] == [True, False]
-    assert given[1].figures == {}
+    done = export_to_tracker(TRACKERS["kept"], "here", rows, {"r1": RUN})
+    assert done == TrackedExport(written=2, known=0, never_run=2)
+    assert [result.is_ok for result in given] == [True, False]
+    assert given[1].values == {}
 
 
 def test_a_tracker_that_there_is_not_is_refused_with_the_near_one():
     with pytest.raises(UsageError, match=r"Did you mean mlflow\?"):
-        tracker_named("mlfow")
+        find_tracker("mlfow")
 
 
 @pytest.mark.parametrize(
@@ -154,14 +161,14 @@ def test_a_tracker_that_there_is_not_is_refused_with_the_near_one():
 def test_a_package_that_is_missing_is_named_with_its_extra(name, package, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=f"accelbench setup {name}"):
-        export_tracked(TRACKERS[name], str(tmp_path / "x"), [launch()], {})
+        export_to_tracker(TRACKERS[name], str(tmp_path / "x"), [launch()], {})
     assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("name", ["wandb", "tensorboard"])
 def test_nothing_is_sent_to_an_address_from_here(name):
     with pytest.raises(UsageError, match="into a folder"):
-        export_tracked(TRACKERS[name], "https://example.org", [launch()], {})
+        export_to_tracker(TRACKERS[name], "https://example.org", [launch()], {})
 
 
 ROWS = [launch(n, batch) for n in range(2) for batch in (1, 8)]
@@ -170,7 +177,7 @@ ROWS = [launch(n, batch) for n in range(2) for batch in (1, 8)]
 def test_tensorboard_reads_curves_over_batch_sizes(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    done = export_tracked(TRACKERS["tensorboard"], str(tmp_path), ROWS, {"r1": RUN})
+    done = export_to_tracker(TRACKERS["tensorboard"], str(tmp_path), ROWS, {"r1": RUN})
     assert done.written == 4
     curves = sorted((tmp_path / CURVES).iterdir())
     assert len(curves) == 2  # a launch each
@@ -188,7 +195,7 @@ def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path):
     from tensorboard.plugins.hparams import metadata
 
     failed = launch(2, 1, **FAILED)
-    export_tracked(TRACKERS["tensorboard"], str(tmp_path), [*ROWS, failed], {"r1": RUN})
+    export_to_tracker(TRACKERS["tensorboard"], str(tmp_path), [*ROWS, failed], {"r1": RUN})
     sessions = {}
     for folder in (tmp_path / SESSIONS).iterdir():
         found = EventAccumulator(str(folder)).Reload()
@@ -208,10 +215,12 @@ def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path):
 
 def test_tensorboard_gets_each_result_once(tmp_path):
     tracker = TRACKERS["tensorboard"]
-    assert export_tracked(tracker, str(tmp_path), ROWS[:1], {"r1": RUN}).written == 1
-    assert export_tracked(tracker, str(tmp_path), ROWS[:2], {"r1": RUN}).written == 1
+    assert export_to_tracker(tracker, str(tmp_path), ROWS[:1], {"r1": RUN}).written == 1
+    assert export_to_tracker(tracker, str(tmp_path), ROWS[:2], {"r1": RUN}).written == 1
     before = sorted(tmp_path.rglob("*"))
-    assert export_tracked(tracker, str(tmp_path), ROWS[:2], {"r1": RUN}) == TrackedExport(0, 2, 0)
+    assert export_to_tracker(tracker, str(tmp_path), ROWS[:2], {"r1": RUN}) == TrackedExport(
+        0, 2, 0
+    )
     assert sorted(tmp_path.rglob("*")) == before
     (curve,) = (tmp_path / CURVES).iterdir()
     assert len(list(curve.glob("events.*"))) == 2
@@ -223,7 +232,7 @@ def test_tensorboard_gets_each_result_once(tmp_path):
 
 def test_the_name_of_the_machine_is_in_no_name_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "her-laptop")
-    export_tracked(TRACKERS["tensorboard"], str(tmp_path), ROWS[:1], {"r1": RUN})
+    export_to_tracker(TRACKERS["tensorboard"], str(tmp_path), ROWS[:1], {"r1": RUN})
     assert list(tmp_path.rglob("events.*"))
     assert not [path for path in tmp_path.rglob("*") if "her-laptop" in path.name]
 
@@ -231,7 +240,7 @@ def test_the_name_of_the_machine_is_in_no_name_of_a_file(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SurroundingsError, match="cannot be written"):
-        export_tracked(TRACKERS["tensorboard"], str(tmp_path / "file"), ROWS[:1], {})
+        export_to_tracker(TRACKERS["tensorboard"], str(tmp_path / "file"), ROWS[:1], {})
 
 
 #: It asks for importlib_metadata below 10, and constraints.txt has 10.
@@ -243,8 +252,8 @@ def test_mlflow_finds_the_runs(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason=_NO_MLFLOW)
     place = str(tmp_path / "runs")
     rows = [*ROWS, launch(2, **FAILED)]
-    assert export_tracked(TRACKERS["mlflow"], place, rows[:3], {"r1": RUN}).written == 3
-    again = export_tracked(TRACKERS["mlflow"], place, rows, {"r1": RUN})
+    assert export_to_tracker(TRACKERS["mlflow"], place, rows[:3], {"r1": RUN}).written == 3
+    again = export_to_tracker(TRACKERS["mlflow"], place, rows, {"r1": RUN})
     assert again == TrackedExport(2, 3, 0)
     client = mlflow.MlflowClient(Path(place).as_uri())
     experiment = client.get_experiment_by_name("accelbench/bert-tiny")
@@ -267,7 +276,7 @@ def test_mlflow_says_in_a_sentence_that_nobody_answers(monkeypatch):
     pytest.importorskip("mlflow", reason=_NO_MLFLOW)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(SurroundingsError, match="MLflow did not take the results at http"):
-        export_tracked(TRACKERS["mlflow"], "http://127.0.0.1:9", ROWS, {})
+        export_to_tracker(TRACKERS["mlflow"], "http://127.0.0.1:9", ROWS, {})
 
 
 def logged(data: bytes) -> Iterator[bytes]:
@@ -289,8 +298,8 @@ def test_wandb_writes_runs_that_can_be_sent(tmp_path):
     pytest.importorskip("wandb", reason=_NO_WANDB)
     from wandb.proto.wandb_internal_pb2 import Record
 
-    assert export_tracked(TRACKERS["wandb"], str(tmp_path), ROWS[:2], {"r1": RUN}).written == 2
-    again = export_tracked(TRACKERS["wandb"], str(tmp_path), ROWS[:2], {"r1": RUN})
+    assert export_to_tracker(TRACKERS["wandb"], str(tmp_path), ROWS[:2], {"r1": RUN}).written == 2
+    again = export_to_tracker(TRACKERS["wandb"], str(tmp_path), ROWS[:2], {"r1": RUN})
     assert again == TrackedExport(0, 2, 0)
     (file,) = tmp_path.glob("wandb/offline-run-*-id0x8/run-id0x8.wandb")
     records = [Record.FromString(data) for data in logged(file.read_bytes())]

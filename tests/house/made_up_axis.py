@@ -42,9 +42,9 @@ from accelbench.core.vocabulary import (  # noqa: E402
     Status,
 )
 from accelbench.engines.scripted import ScriptedRuntime  # noqa: E402
-from accelbench.exchange.imports.result_row import Source, _identities  # noqa: E402
-from accelbench.exchange.result_schema import property_of  # noqa: E402
-from accelbench.exchange.titles import title  # noqa: E402
+from accelbench.exchange.imports.result_row import Source, _build_ids  # noqa: E402
+from accelbench.exchange.result_schema import describe_column  # noqa: E402
+from accelbench.exchange.titles import format_title  # noqa: E402
 from accelbench.models.find import find  # noqa: E402
 from accelbench.models.inputs import input_shapes  # noqa: E402
 from accelbench.present.charts.words import cells  # noqa: E402
@@ -141,14 +141,14 @@ def found() -> dict[str, Any]:
         "table": printed("compare", "--by", "batch", "--db", "r.duckdb"),
         "chart": cells(rows),
         "page": [size(row) for row in rows],
-        "title": [title(row) for row in rows],
+        "title": [format_title(row) for row in rows],
         "imported": [
-            _identities(Source("a table"), {"model": "m", **said}, {})["case_id"]
+            _build_ids(Source("a table"), {"model": "m", **said}, {})["case_id"]
             for said in ({}, {"depth_slices": 2}, {"depth_slices": 4})
         ],
         "csv": Path("all.csv").read_text(encoding="utf-8"),
         "document": printed("compare", "--by", "batch", "--json", "--db", "r.duckdb"),
-        "schema": property_of(BY_NAME["depth_slices"]),
+        "schema": describe_column(BY_NAME["depth_slices"]),
         "plan": json.loads(Path("again.json").read_text(encoding="utf-8"))["matrix"],
         "plan schema": json.loads(printed("run", "--plan-schema")),
         "measured by": OPTIONS.get("depth_slices"),

@@ -23,7 +23,7 @@ from accelbench.core.axes import AXES, Part
 from accelbench.core.case import Shapes
 from accelbench.core.columns import BY_NAME
 from accelbench.core.model import Generation, ModelSpec
-from accelbench.exchange.imports.result_row import Source, _identities
+from accelbench.exchange.imports.result_row import Source, _build_ids
 from accelbench.run.plan.request import Request
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -101,7 +101,7 @@ def test_plans_and_tables_have_the_axis(told):
     ]
     # Figures of others are other cases where they say it.
     without, *sizes = told["imported"]
-    assert without == _identities(Source("a table"), {"model": "m"}, {})["case_id"]
+    assert without == _build_ids(Source("a table"), {"model": "m"}, {})["case_id"]
     assert len({without, *sizes}) == 3
     # Exports have it.
     rows = [*csv.DictReader(io.StringIO(told["csv"]))]

@@ -13,7 +13,7 @@ from accelbench.api.config import BenchmarkConfig
 from accelbench.core.facts import PROFILE
 from accelbench.core.run_options import RunSettings
 from accelbench.exchange.aggregate import AggregateRows, aggregate
-from accelbench.exchange.result_file import row_of
+from accelbench.exchange.result_file import to_row
 from accelbench.judge.matrix import matrix
 from accelbench.predict.roofline import simulated
 from accelbench.present.terminal.summary import compared, print_summary, trust
@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 def rows(scripted):
     """Two results of the CPU, as if they were measured, and two of a device that is not here."""
     ended = run(scripted, planned(**BOTH))
-    found = [row_of(body) for body in ended.rows]
+    found = [to_row(body) for body in ended.rows]
     return [
         row if row["hardware"] == "cuda" else {**row, "provenance": "measured"} for row in found
     ]

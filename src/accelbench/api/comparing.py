@@ -20,7 +20,7 @@ from accelbench.core.formatting import (
 )
 from accelbench.core.result_statistics import SpreadKind
 from accelbench.core.safe_text import in_quotes, visible
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class ComparisonTable(TableLines):
 
     def __repr__(self) -> str:
         return "\n".join(
-            visible(f"{title(line)}: {_time(line)}, {_speed(line)}{_reason(line)}")
+            visible(f"{format_title(line)}: {_time(line)}, {_speed(line)}{_reason(line)}")
             for line in self.lines
         )
 
@@ -256,7 +256,7 @@ def _cells(line: Line, most: float) -> list[str]:
     sketched = ", ".join(filter(None, (_speed(line), interval)))
     unit = str(line.get("throughput_unit") or "items/s")
     return [
-        title(line),
+        format_title(line),
         line.get("device_name") or UNKNOWN_DEVICE,
         figure_cell(_time(line), line.get("latency_ms")),
         figure_cell(figure_text(rate, unit), rate),

@@ -28,8 +28,8 @@ from accelbench.core.vocabulary import FAMILIES, Mode, Status
 from accelbench.engines.shared.names import runtime_named
 from accelbench.exchange import result_file, tree
 from accelbench.exchange.aggregate import AggregateRows, aggregate
-from accelbench.exchange.result_file import row_of
-from accelbench.exchange.writing import inside
+from accelbench.exchange.result_file import to_row
+from accelbench.exchange.writing import resolve_inside
 from accelbench.hardware.detect import parse_platform, refuse_unknown_platform, stored_platforms
 from accelbench.models.find import find, names_used
 from accelbench.models.selection import choose
@@ -219,7 +219,7 @@ def reported(
             source += ["--db", database.name]
         else:
             file = scratch / f"{ended.run_id}.json"
-            result_file.write_one(file, begun, ended.rows)
+            result_file.write_result_file(file, begun, ended.rows)
             source += ["--json-path", str(file)]
         done = processes.run_python(
             "accelbench", ["report", *source, "--output", str(page)], timeout=_SECONDS
@@ -238,7 +238,7 @@ _WHERE = ("hardware", "runtime", "device", "device_name")
 
 def outcome_of(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One model's results, in plain JSON values."""
-    rows = sorted(map(row_of, bodies), key=lambda row: (row["batch_size"] or 0, row["launch"] or 0))
+    rows = sorted(map(to_row, bodies), key=lambda row: (row["batch_size"] or 0, row["launch"] or 0))
     first = rows[0] if rows else {}
     statuses = Counter(str(row["status"]) for row in rows)
     return {
@@ -507,7 +507,7 @@ class EnhancedHardwareBenchmarkRunner:
         if database is not None:
             return database.journals
         if self.output_dir is not None:
-            return inside(self.output_dir, tree.JOURNALS)
+            return resolve_inside(self.output_dir, tree.JOURNALS)
         return BARE_JOURNALS.absolute()
 
     def _files(
@@ -519,7 +519,7 @@ class EnhancedHardwareBenchmarkRunner:
         begun = next(fact.body for fact in facts if fact.kind == RUN_STARTED)
         files: list[Path] = []
         if self.output_dir is not None:
-            files += [path for _, path in tree.leave_in(self.output_dir, begun, ended.rows)]
+            files += [path for _, path in tree.write_output(self.output_dir, begun, ended.rows)]
         if create_report and ended.rows:
             page = (self.output_dir or Path()) / f"report-{ended.run_id}.html"
             files.append(reported(page.absolute(), begun, ended, database))

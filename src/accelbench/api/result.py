@@ -29,7 +29,7 @@ from accelbench.core.result_statistics import common_unit, differing_unit
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.store.body_to_row import to_step_ms
 from accelbench.store.files import create_temporary_folder
 
@@ -92,7 +92,7 @@ class Result:
 
     def _remarks(self) -> list[str]:
         failed = [
-            f"{title(row)}: {row['status']}, {row.get('message') or row.get('reason')}"
+            f"{format_title(row)}: {row['status']}, {row.get('message') or row.get('reason')}"
             for row in self.rows
             if row["status"] != Status.OK
         ]
@@ -177,7 +177,7 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     median, mean = row.get("latency_p50_ms"), row.get("latency_mean_ms")
     rate = figure_text(row.get("throughput"))
     return [
-        visible(title(row)),
+        visible(format_title(row)),
         figure_text(median),
         figure_text(mean),
         f"{rate} {unit or differing_unit(row, unit)}".rstrip(),
@@ -301,7 +301,7 @@ def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
     memory = row.get("memory_peak_mb")
     sketched = ", ".join(filter(None, (time, interval)))
     return [
-        title(row),
+        format_title(row),
         row.get("arm") or "",
         row.get("device_name") or UNKNOWN_DEVICE,
         figure_cell(f"{time} {name}".rstrip(), middle),

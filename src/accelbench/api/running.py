@@ -86,7 +86,7 @@ class BenchmarkLogger:
         with explain_os_errors("Writing the file", path):
             with path.open(encoding="utf-8", newline="") as stream:
                 first = stream.readline()
-            if guide_csv.header_of(first) != guide_csv.COLUMNS:
+            if guide_csv.parse_header(first) != guide_csv.COLUMNS:
                 raise UsageError(
                     f"{path} has other columns than these results.", "Choose another file name."
                 )

@@ -1,1 +1,1 @@
-"""Importers and exporters: one file a format."""
+"""Importers and exporters, one module for each format."""

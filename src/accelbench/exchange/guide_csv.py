@@ -1,7 +1,7 @@
-"""The Benchmarking guide's result keys and CSV: its names for our columns, one line per result.
+"""Result keys and CSV of the Benchmarking guide: its names for our columns, one line per result.
 
-`model` is the name that was asked for, so that the guide's filters find it (`df['model'] ==
-'resnet50'`); the catalogue's is `model_id`. An unknown value is NaN in a result, a float, so that
+`model` is the requested name, so that the guide's filters find it (`df['model'] == 'resnet50'`);
+the catalogue's name is `model_id`. An unknown value is NaN in a result, a float, so that
 `f"{…:.2f}"` works on every result, and an empty cell in the CSV.
 """
 
@@ -19,10 +19,10 @@ from accelbench.core.axes import size_columns
 from accelbench.core.identity import canonical_json
 from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.core.safe_text import csv_cell
-from accelbench.exchange.result_file import row_of
+from accelbench.exchange.result_file import to_row
 
-#: The guide's figures beside the columns that hold them.
-FIGURES = {
+#: The guide's names of values, and their columns.
+VALUE_COLUMNS = {
     "latency_p50_ms": "latency_p50_ms",
     "latency_p95_ms": "latency_p95_ms",
     "latency_p99_ms": "latency_p99_ms",
@@ -34,33 +34,33 @@ FIGURES = {
     "memory_mb": "memory_peak_mb",
     "compilation_time_ms": "compile_ms",
 }
-GUIDE = (
+GUIDE_COLUMNS = (
     *("framework", "model", "device", "device_type", "batch_size", "input_shape", "dtype"),
-    *FIGURES,
+    *VALUE_COLUMNS,
     *("timestamp", "git_commit"),
 )
-#: What else was asked: lines that are alike in all of these and in the guide's
-#: own columns answer one question, and differ in launch or time alone.
-ASKED = (
+#: Other columns of the configuration. Lines that are equal in these and in the guide's columns
+#: differ only in launch or time.
+CASE_COLUMNS = (
     *("mode", *size_columns(), "optimizer", "compiled", "threads", "weights", "options"),
     *("launch", "arm"),
 )
-#: What the guide has no word for, and a reader of its figures needs.
-BESIDE = (
-    *ASKED,
+#: Columns that the guide does not have, and readers of its values need.
+OTHER_COLUMNS = (
+    *CASE_COLUMNS,
     *("ttft_ms", "tpot_ms"),
     *("status", "reason", "message", "advice", "quality", "warnings", "sample_count"),
     *("latency_p95_rough", "latency_p99_rough", "emulated", "verification", "workarounds"),
     *("throughput_unit", "memory_source", "data_source", "model_id", "run_id", "result_id"),
 )
-COLUMNS = (*GUIDE, *BESIDE)
+COLUMNS = (*GUIDE_COLUMNS, *OTHER_COLUMNS)
 
 
 def guide_result(
     body: Mapping[str, Any], model: str, git_commit: str | None, warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return a result under the guide's keys, followed by every other column of the store."""
-    row = row_of(body)
+    row = to_row(body)
     shapes = {name: tuple(shape) for name, shape in json.loads(row["input_shape"] or "{}").items()}
     guide = {
         "framework": row["runtime"],
@@ -68,9 +68,9 @@ def guide_result(
         "device": row["device"],
         "device_type": row["hardware"],
         "batch_size": row["batch_size"],
-        "input_shape": next(iter(shapes.values()), ()),  # of the model's first input
-        "dtype": _long(row["precision"]),
-        **{key: _figure(row[column]) for key, column in FIGURES.items()},
+        "input_shape": next(iter(shapes.values()), ()),  # the model's first input
+        "dtype": _precision_name(row["precision"]),
+        **{key: _to_float(row[column]) for key, column in VALUE_COLUMNS.items()},
         "timestamp": row["started_at"],
         "git_commit": git_commit,
     }
@@ -79,11 +79,11 @@ def guide_result(
     return {**guide, "model_id": row["model"], "input_shapes": shapes, **rest, "warnings": notes}
 
 
-def _long(precision: str | None) -> str | None:
+def _precision_name(precision: str | None) -> str | None:
     return long_name(precision) if precision in PRECISIONS else precision
 
 
-def _figure(value: float | None) -> float:
+def _to_float(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
@@ -99,24 +99,24 @@ def encode(results: Sequence[Mapping[str, Any]], *, header: bool) -> bytes:
     if header:
         writer.writerow(COLUMNS)
     for result in results:
-        writer.writerow([_cell(result.get(name)) for name in COLUMNS])
+        writer.writerow([_format_cell(result.get(name)) for name in COLUMNS])
     return stream.getvalue().encode("utf-8", "backslashreplace")
 
 
-def header_of(first_line: str) -> tuple[str, ...]:
+def parse_header(first_line: str) -> tuple[str, ...]:
     """Return the column names of a file's first line."""
     return tuple(next(csv.reader([first_line]), ()))
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):
         return csv_cell(value)
     if isinstance(value, tuple):
-        return str(value)  # an input shape, as Python spells it
+        return str(value)  # an input shape, in Python's notation
     if isinstance(value, float):
-        return repr(value)  # the shortest spelling that reads back as the same number
+        return repr(value)  # the shortest text that parses to the same number
     if isinstance(value, (list, dict)):
         return canonical_json(value)
     return str(value)

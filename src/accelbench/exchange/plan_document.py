@@ -1,4 +1,4 @@
-"""Plan files: their keys, reading and checking, writing, and their JSON Schema."""
+"""Plan files: keys, reading, checks, writing and JSON Schema."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.formatting import split_words, suggest
 from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.safe_text import in_quotes
-from accelbench.exchange.imports.records import MalformedError, Record, record
-from accelbench.exchange.plan_reading import SUFFIXES, document_of
+from accelbench.exchange.imports.records import MalformedError, Record, to_record
+from accelbench.exchange.plan_reading import SUFFIXES, read_document
 
-#: Beside the selection of models.
-_OWN = ("$schema", "name", "description", "matrix", "include", "exclude", "run")
-#: Entries of include or exclude, once their lists are written out.
-MOST_ENTRIES = 1000
-#: A plan is written by people, or by `run --save-plan`.
-_MOST_BYTES = 2**20
+#: Keys at the top other than the selection of models.
+_TOP_KEYS = ("$schema", "name", "description", "matrix", "include", "exclude", "run")
+#: Limit of entries of include or exclude, after their lists are expanded.
+MAX_ENTRIES = 1000
+#: Size limit of plans, which are written by people or by `run --save-plan`.
+_MAX_BYTES = 2**20
 _TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false"}
 _TRUTHS["off"] = "false"
 
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """Keys with their values as text."""
+    """Keys of a plan with their values as text."""
 
     file: Path  # the plan file
-    path: str = ""  # of the entry in it, such as `include[2]`; empty at the top
+    path: str = ""  # of the entry in the file, such as `include[2]`; empty at the top
     line: int | None = None  # of the whole entry; None if it is not known
-    #: by the field's own key, whatever name was written
+    #: by the field's key, also if the file has another name for it
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)  # of the keys, if they are known
 
@@ -46,7 +46,7 @@ class PlanEntry:
         where = f"{self.path}.{name}".lstrip(".")
         raise MalformedError(self.file, line, where, why, error.advice) from error
 
-    def singles(self) -> Iterator[dict[str, str]]:
+    def combinations(self) -> Iterator[dict[str, str]]:
         """Yield every combination of one value of each key."""
         for values in product(*self.values.values()):
             yield dict(zip(self.values, values, strict=True))
@@ -54,7 +54,7 @@ class PlanEntry:
 
 @dataclass(frozen=True)
 class PlanDocument:
-    """A plan file as it is written."""
+    """Content of a plan file."""
 
     file: Path
     digest: str  # SHA-256 of its bytes
@@ -65,29 +65,29 @@ class PlanDocument:
     exclude: tuple[PlanEntry, ...] = ()
     name: str | None = None
     description: str | None = None
-    notes: tuple[str, ...] = ()  # what of another tool's file is passed over
+    notes: tuple[str, ...] = ()  # ignored settings of another tool's file
 
 
 def read_plan(file: Path) -> PlanDocument:
-    """Read a plan file."""
+    """Read and check a plan file."""
     try:
         size, content = file.stat().st_size, b""
-        if size <= _MOST_BYTES:
+        if size <= _MAX_BYTES:
             content = file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}.") from error
-    if size > _MOST_BYTES:
-        raise MalformedError(file, None, None, f"it has {size:,} bytes, which no plan has")
-    whole, notes = document_of(file)
-    top = {name: value for name, value in whole.values.items() if name not in _OWN}
+    if size > _MAX_BYTES:
+        raise MalformedError(file, None, None, f"it has {size:,} bytes, more than {_MAX_BYTES:,}")
+    whole, notes = read_document(file)
+    top = {name: value for name, value in whole.values.items() if name not in _TOP_KEYS}
     document = PlanDocument(
         file,
         sha256(content).hexdigest(),
-        selection=_entry(replace(whole, values=top), "", PlanSection.SELECTION),
-        matrix=_entry(_object(whole, "matrix"), "matrix", PlanSection.MATRIX),
-        run=_entry(_object(whole, "run"), "run", PlanSection.RUN),
-        include=_entries(whole, "include"),
-        exclude=_entries(whole, "exclude"),
+        selection=_read_entry(replace(whole, values=top), "", PlanSection.SELECTION),
+        matrix=_read_entry(_optional_object(whole, "matrix"), "matrix", PlanSection.MATRIX),
+        run=_read_entry(_optional_object(whole, "run"), "run", PlanSection.RUN),
+        include=_read_entries(whole, "include"),
+        exclude=_read_entries(whole, "exclude"),
         name=whole.text("name") if whole.has("name") else None,
         description=whole.text("description") if whole.has("description") else None,
         notes=tuple(notes),
@@ -98,72 +98,72 @@ def read_plan(file: Path) -> PlanDocument:
     return document
 
 
-def _object(whole: Record, name: str) -> Record:
-    return whole.of(name) if name in whole.values else Record(whole.file, whole.line, {})
+def _optional_object(whole: Record, name: str) -> Record:
+    return whole.child(name) if name in whole.values else Record(whole.file, whole.line, {})
 
 
-def _entries(whole: Record, name: str) -> tuple[PlanEntry, ...]:
+def _read_entries(whole: Record, name: str) -> tuple[PlanEntry, ...]:
     if name not in whole.values:
         return ()
     entries = []
     for number, value in enumerate(whole.list(name)):
         if not isinstance(value, Mapping) or not value:
-            whole.wrong(f"{name}[{number}]", "it is not an object of keys and values")
-        entries.append(_entry(record(whole.file, value), f"{name}[{number}]", None))
+            whole.refuse(f"{name}[{number}]", "it is not an object of keys and values")
+        entries.append(_read_entry(to_record(whole.file, value), f"{name}[{number}]", None))
     count = sum(prod(map(len, entry.values.values())) for entry in entries)
-    if count > MOST_ENTRIES:
-        whole.wrong(name, f"it stands for {count:,} entries, and may for {MOST_ENTRIES:,}")
+    if count > MAX_ENTRIES:
+        whole.refuse(name, f"it stands for {count:,} entries; the limit is {MAX_ENTRIES:,}")
     return tuple(entries)
 
 
-def _entry(part: Record, path: str, section: PlanSection | None) -> PlanEntry:
+def _read_entry(part: Record, path: str, section: PlanSection | None) -> PlanEntry:
     lines = part.lines or {}
     entry = PlanEntry(part.file, path, part.line if part.lines else None, lines=lines)
     values: dict[str, tuple[str, ...]] = {}
     own_lines: dict[str, int] = {}
     for name, value in part.values.items():
         known = field_of(name)
-        if known is None or not _may_stand(known, section):
-            entry.refuse(name, _misplaced(name, known, section))
+        if known is None or not _is_allowed(known, section):
+            entry.refuse(name, _key_error(name, known, section))
         if known.key in values:
-            entry.refuse(name, UsageError(f"it is the same as {known.key}, which is there already"))
-        values[known.key] = entry_texts(entry, name, value, known, section is PlanSection.RUN)
+            entry.refuse(name, UsageError(f"it is the same as {known.key}, which is already set"))
+        values[known.key] = read_texts(entry, name, value, known, section is PlanSection.RUN)
         if name in lines:
             own_lines[known.key] = lines[name]
     return replace(entry, values=values, lines=own_lines)
 
 
-def _misplaced(name: str, known: RunField | None, section: PlanSection | None) -> UsageError:
+def _key_error(name: str, known: RunField | None, section: PlanSection | None) -> UsageError:
     if name in ("include", "exclude"):
-        return UsageError("it stands beside matrix, not in it")
+        return UsageError("it belongs next to matrix, not in it")
     if known is None:
-        own = list(_OWN) if section is PlanSection.SELECTION else []
-        names = [one.key for one in plan_fields() if _may_stand(one, section)]
-        return UsageError("no plan has such a key", suggest(name, [*own, *names]))
+        own = list(_TOP_KEYS) if section is PlanSection.SELECTION else []
+        names = [one.key for one in plan_fields() if _is_allowed(one, section)]
+        return UsageError("it is not a key of plans", suggest(name, [*own, *names]))
     at_top = known.section is PlanSection.SELECTION
     where = "at the top of a plan" if at_top else f"under {known.section.value}"
-    return UsageError(f"it stands {where}", "Move it there.")
+    return UsageError(f"it belongs {where}", "Move it there.")
 
 
-def _may_stand(known: RunField, section: PlanSection | None) -> bool:
+def _is_allowed(known: RunField, section: PlanSection | None) -> bool:
     if section is None:
         return known.section is PlanSection.MATRIX or known.key == "models"
     return known.section is section
 
 
-def entry_texts(
+def read_texts(
     entry: PlanEntry, name: str, value: Any, known: RunField, single: bool
 ) -> tuple[str, ...]:
-    """Return the values of a key as text, each seen to be of its kind and range."""
+    """Return the values of a key as text, checked for kind and range."""
     if isinstance(value, list) and single and not known.several:
         entry.refuse(name, UsageError("it has one value for the whole run, not a list"))
     found: dict[str, None] = {}
     for number, part in enumerate(value if isinstance(value, list) else [value]):
         try:
-            text = _text(part)
+            text = _to_text(part)
             split = known.several and not known.is_path and not known.whole
             found |= dict.fromkeys(
-                _checked(known, one) for one in (split_words([text]) if split else (text,))
+                _check_value(known, one) for one in (split_words([text]) if split else (text,))
             )
         except UsageError as error:
             entry.refuse(f"{name}[{number}]" if isinstance(value, list) else name, error)
@@ -172,7 +172,7 @@ def entry_texts(
     return tuple(found)
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if value is None or value == "":
         raise UsageError("it is empty: give it a value, or leave it out")
     if isinstance(value, bool):
@@ -182,7 +182,7 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _checked(known: RunField, text: str) -> str:
+def _check_value(known: RunField, text: str) -> str:
     if known.kind == "truth":
         if text.lower() not in _TRUTHS:
             raise UsageError(f"it is true or false, not {in_quotes(text[:40])}")
@@ -201,20 +201,20 @@ def _checked(known: RunField, text: str) -> str:
     return str(number)
 
 
-def value_of(known: RunField, texts: Sequence[str], folder: Path) -> Any:
-    """Return the value of an option for texts of a file; its paths start from the folder."""
+def convert_texts(known: RunField, texts: Sequence[str], folder: Path) -> Any:
+    """Return an option's value for texts of a file; paths are relative to the folder."""
     if known.several:
         return list(texts)
     (text,) = texts
-    if known.kind in _READ:
-        return _READ[known.kind](text)
+    if known.kind in _PARSERS:
+        return _PARSERS[known.kind](text)
     if known.is_path and text not in known.words:
         path = folder / Path(text).expanduser()
         return path if known.kind == "path" else str(path)
     return text
 
 
-_READ: Mapping[str, Callable[[str], Any]] = {
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
     "truth": lambda text: text == "true",
     "number": int,
     "fraction": float,
@@ -222,20 +222,20 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 
 
 def write_plan(file: Path, document: Mapping[str, Any]) -> None:
-    """Write a document of plain values to a file that is not there yet."""
+    """Write a document of plain values to a new file."""
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(
-            f"{in_quotes(str(file))} does not end as a plan file does.",
+            f"{in_quotes(str(file))} does not have the suffix of a plan file.",
             "Use .yaml, .toml or .json.",
         )
-    writers = {".json": _json, ".toml": _toml}
-    text = writers.get(suffix, _yaml)(document)
+    writers = {".json": _format_json, ".toml": _format_toml}
+    text = writers.get(suffix, _format_yaml)(document)
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError as error:
-        message = f"{in_quotes(str(file))} exists already."
+        message = f"{in_quotes(str(file))} already exists."
         raise UsageError(message, "Name another file, or remove it.") from error
     except OSError as error:
         raise SurroundingsError(
@@ -244,11 +244,11 @@ def write_plan(file: Path, document: Mapping[str, Any]) -> None:
         ) from error
 
 
-def _json(document: Mapping[str, Any]) -> str:
+def _format_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _yaml(document: Mapping[str, Any]) -> str:
+def _format_yaml(document: Mapping[str, Any]) -> str:
     import yaml
 
     text: str = yaml.safe_dump(
@@ -257,54 +257,54 @@ def _yaml(document: Mapping[str, Any]) -> str:
     return text
 
 
-def _toml(document: Mapping[str, Any]) -> str:
-    """Plain values first, then tables, then lists of tables: two levels are all that a plan has."""
+def _format_toml(document: Mapping[str, Any]) -> str:
+    """Format plain values, then tables, then lists of tables; a plan has no deeper levels."""
     plain, tables = list[str](), list[str]()
     for name, value in document.items():
         if isinstance(value, Mapping):
-            tables += ["", f"[{_key(name)}]", *_lines(value)]
+            tables += ["", f"[{_format_key(name)}]", *_format_table(value)]
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             for entry in value:
-                tables += ["", f"[[{_key(name)}]]", *_lines(entry)]
+                tables += ["", f"[[{_format_key(name)}]]", *_format_table(entry)]
         else:
-            plain += _lines({name: value})
+            plain += _format_table({name: value})
     return "\n".join([*plain, *tables]).strip() + "\n"
 
 
-def _lines(table: Mapping[str, Any]) -> Sequence[str]:
-    return [f"{_key(name)} = {_toml_value(value)}" for name, value in table.items()]
+def _format_table(table: Mapping[str, Any]) -> Sequence[str]:
+    return [f"{_format_key(name)} = {_format_toml_value(value)}" for name, value in table.items()]
 
 
-def _key(name: str) -> str:
+def _format_key(name: str) -> str:
     return name if name.replace("_", "").isalnum() and name.isascii() else json.dumps(name)
 
 
-def _toml_value(value: Any) -> str:
+def _format_toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-#: A word may look like a number, as seconds do.
+#: Some words look like numbers, such as seconds.
 _WORD = ["string", "number"]
 _TYPES: dict[str, Any] = {"number": "integer", "fraction": "number", "truth": "boolean"}
 
 
 def plan_schema() -> dict[str, Any]:
     """Return the JSON Schema of plan files."""
-    matrix = {one.key: _property(one, listed=True) for one in plan_fields(PlanSection.MATRIX)}
+    matrix = {one.key: _describe_field(one, listed=True) for one in plan_fields(PlanSection.MATRIX)}
     models = next(one for one in plan_fields() if one.key == "models")
     columns = {
-        name: {**_property(one, listed=True), "description": f"The same as {one.key}."}
+        name: {**_describe_field(one, listed=True), "description": f"The same as {one.key}."}
         for one in (*plan_fields(PlanSection.MATRIX), models)
         for name in one.columns
     }
     matrix_columns = {name: value for name, value in columns.items() if name not in models.columns}
-    entry = _schema_object({"models": _property(models, listed=True), **columns, **matrix})
+    entry = _schema_object({"models": _describe_field(models, listed=True), **columns, **matrix})
     selection = plan_fields(PlanSection.SELECTION)
     top = {
         "$schema": {"type": "string"},
         "name": {"type": "string", "description": "The name of the plan."},
         "description": {"type": "string", "description": "Its purpose."},
-        **{one.key: _property(one, listed=one.several) for one in selection},
+        **{one.key: _describe_field(one, listed=one.several) for one in selection},
         "matrix": {
             "description": "The values of each key: every combination is measured.",
             **_schema_object({**matrix, **matrix_columns}),
@@ -323,7 +323,10 @@ def plan_schema() -> dict[str, Any]:
         "run": {
             "description": "Settings of the whole run.",
             **_schema_object(
-                {one.key: _property(one, listed=False) for one in plan_fields(PlanSection.RUN)}
+                {
+                    one.key: _describe_field(one, listed=False)
+                    for one in plan_fields(PlanSection.RUN)
+                }
             ),
         },
     }
@@ -339,7 +342,7 @@ def _schema_object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _property(known: RunField, listed: bool) -> dict[str, Any]:
+def _describe_field(known: RunField, listed: bool) -> dict[str, Any]:
     value: dict[str, Any] = {"type": _TYPES.get(known.kind, _WORD)}
     limits = {"minimum": known.least, "maximum": known.most}
     value |= {name: limit for name, limit in limits.items() if limit is not None}

@@ -1,11 +1,11 @@
-"""A file of prices: the cost of an hour, by machine, device or platform, as JSON with comments.
+"""Prices from a file: the cost of an hour by machine, device or platform, as JSON with comments.
 
     {
       "currency": "USD",              // three letters; USD by default
       "per_hour": {
         "NVIDIA GeForce RTX 4090": 0.69,  // each such device, also as "rtx 4090"
         "cuda": 1.20,                     // each device of any other name there
-        "lab-7": 0.35                     // that machine, with all that is in it
+        "lab-7": 0.35                     // that machine, with all its devices
       }
     }
 
@@ -28,11 +28,11 @@ from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse
 from accelbench.core.safe_text import in_quotes
 
-#: Names the file where no option does.
+#: Environment variable with the file's path, used without the option.
 PRICES_VARIABLE = "ACCELBENCH_PRICES"
-#: What commands say of their option.
+#: Help of the option.
 PRICES_HELP = f"What an hour costs, as JSON: figures in money; else ${PRICES_VARIABLE}."
-USUAL_CURRENCY = "USD"
+DEFAULT_CURRENCY = "USD"
 _SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
 _KEYS = ("currency", "per_hour")
 _EXAMPLE = 'Write {"per_hour": {"cuda": 1.20}}.'
@@ -40,10 +40,10 @@ _EXAMPLE = 'Write {"per_hour": {"cuda": 1.20}}.'
 
 @dataclass(frozen=True)
 class Prices:
-    """Cost of an hour, by a name of a machine, a device or a platform as the file spells it."""
+    """Cost of an hour, by the name of a machine, device or platform as spelled in the file."""
 
     per_hour: Mapping[str, float]
-    currency: str = USUAL_CURRENCY
+    currency: str = DEFAULT_CURRENCY
     path: Path = Path("prices.json")
 
     @property
@@ -53,42 +53,42 @@ class Prices:
     @property
     def sign(self) -> str:
         """Text before an amount: $, or the currency's letters."""
-        return sign_of(self.currency)
+        return currency_sign(self.currency)
 
     @property
     def by_name(self) -> Mapping[str, str]:
-        """The names as they are compared, each with the file's spelling."""
-        return {plain_name(name): name for name in self.per_hour}
+        """The file's spelling of each name, by the normalised name."""
+        return {normalise_name(name): name for name in self.per_hour}
 
     @cached_property
     def by_device(self) -> Mapping[str, str]:
-        """The documented devices that names mean, the most explicit spelling of each."""
+        """The most explicit name in the file for each documented device."""
         matches = {name: match_device(name.rpartition(":")[2]) for name in self.per_hour}
         known = [(m.is_assumed, m.facts.name, name) for name, m in matches.items() if m]
         return {device: name for _, device, name in sorted(known, reverse=True)}
 
-    def key_of(self, name: str) -> str | None:
+    def find_key(self, name: str) -> str | None:
         """Return the file's spelling of a machine, device or platform; None if it has no price."""
-        return self.by_name.get(plain_name(name))
+        return self.by_name.get(normalise_name(name))
 
 
-def sign_of(currency: str) -> str:
+def currency_sign(currency: str) -> str:
     """Return the text before an amount of a currency."""
     return _SIGNS.get(currency, f"{currency} ")
 
 
-def sign_in(prices: Prices | None) -> str:
-    """Return the text before an amount by these prices, or by the usual ones."""
-    return sign_of(USUAL_CURRENCY if prices is None else prices.currency)
+def price_sign(prices: Prices | None) -> str:
+    """Return the text before an amount by these prices, or by the default currency."""
+    return currency_sign(DEFAULT_CURRENCY if prices is None else prices.currency)
 
 
-def plain_name(name: str) -> str:
-    """Return a name as it is compared: without case and repeated spaces."""
+def normalise_name(name: str) -> str:
+    """Return a name without differences of case and spaces, for comparisons."""
     return " ".join(name.split()).casefold()
 
 
-def prices_at(path: Path | None) -> Prices | None:
-    """Return the prices of an option, else of $ACCELBENCH_PRICES, else None."""
+def load_prices(path: Path | None) -> Prices | None:
+    """Return the prices of the option, else of $ACCELBENCH_PRICES, else None."""
     if path is not None:
         return read_prices(path.expanduser())
     named = os.environ.get(PRICES_VARIABLE)
@@ -97,20 +97,24 @@ def prices_at(path: Path | None) -> Prices | None:
 
 def read_prices(path: Path) -> Prices:
     """Return the prices of a file, or raise UsageError."""
-    whole = _whole(path)
+    whole = _read_object(path)
     for key in whole:
         if key not in _KEYS:
-            raise _wrong(path, whole, key, "there is no such key.", _meant(key, whole[key]))
+            raise _price_error(
+                path, whole, key, "it is not a known key.", _suggest_key(key, whole[key])
+            )
     if not isinstance(whole.get("per_hour"), Object) or not whole["per_hour"]:
         raise UsageError(f"{path}: it has no prices under 'per_hour'.", _EXAMPLE)
-    prices = Prices(_per_hour(path, whole["per_hour"]), _currency(path, whole), path)
+    prices = Prices(_read_per_hour(path, whole["per_hour"]), _read_currency(path, whole), path)
     if len(prices.by_name) < len(prices.per_hour):
         twice = next(n for n in prices.per_hour if n not in prices.by_name.values())
-        raise _wrong(path, whole["per_hour"], twice, "it is there twice.", "Leave one out.")
+        raise _price_error(
+            path, whole["per_hour"], twice, "it occurs twice.", "Remove one of them."
+        )
     return prices
 
 
-def _whole(path: Path) -> Object:
+def _read_object(path: Path) -> Object:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -129,52 +133,58 @@ def _whole(path: Path) -> Object:
     return whole
 
 
-def _per_hour(path: Path, node: Object) -> dict[str, float]:
+def _read_per_hour(path: Path, node: Object) -> dict[str, float]:
     by_name = {}
     for name, value in node.items():
         if not name.strip():
-            raise _wrong(path, node, name, "a price needs a name.", "A platform, device or machine")
-        by_name[name] = _price(path, node, name, value)
+            raise _price_error(
+                path, node, name, "a price needs a name.", "Name a platform, device or machine."
+            )
+        by_name[name] = _check_price(path, node, name, value)
     return by_name
 
 
-def _price(path: Path, node: Object, name: str, value: Any) -> float:
-    # A boolean is a number to Python, and 1e999 is one that has no end.
+def _check_price(path: Path, node: Object, name: str, value: Any) -> float:
+    # A boolean is a number to Python, and 1e999 is infinite.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _wrong(path, node, name, "a price is a number.", "Write 0.69, without a currency.")
+        raise _price_error(
+            path, node, name, "a price is a number.", "Write 0.69, without a currency."
+        )
     if not 0 < value <= 1e9 or not math.isfinite(value):
-        advice = "A price an hour is above 0. What has none is left out."
-        raise _wrong(path, node, name, f"{value} is no price.", advice)
+        advice = "A price per hour is above 0. Leave out names without a price."
+        raise _price_error(path, node, name, f"{value} is not a valid price.", advice)
     return float(value)
 
 
-def _currency(path: Path, whole: Object) -> str:
-    currency = whole.get("currency", USUAL_CURRENCY)
+def _read_currency(path: Path, whole: Object) -> str:
+    currency = whole.get("currency", DEFAULT_CURRENCY)
     code = currency.strip().upper() if isinstance(currency, str) else ""
     if len(code) != 3 or not (code.isascii() and code.isalpha()):
         advice = "Write three letters, such as USD or EUR."
-        raise _wrong(path, whole, "currency", f"{in_quotes(currency)} is no currency.", advice)
+        raise _price_error(
+            path, whole, "currency", f"{in_quotes(currency)} is not a currency.", advice
+        )
     return code
 
 
-def _wrong(path: Path, node: Object, key: str, message: str, advice: str = "") -> UsageError:
+def _price_error(path: Path, node: Object, key: str, message: str, advice: str = "") -> UsageError:
     return UsageError(f"{path}, line {node.lines[key]}, {in_quotes(key)}: {message}", advice)
 
 
-def _meant(key: str, value: Any) -> str:
-    near = near_names(key, _KEYS)
+def _suggest_key(key: str, value: Any) -> str:
+    near = find_similar(key, _KEYS)
     if near:
         return f"Did you mean {near[0]}?"
     known = f"Keys: {', '.join(_KEYS)}."
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return known
-    return f'{known} Prices stand in per_hour: {{"per_hour": {{"{key}": {value}}}}}.'
+    return f'{known} Prices belong in per_hour: {{"per_hour": {{"{key}": {value}}}}}.'
 
 
-def near_names(word: str, names: Iterable[str]) -> list[str]:
-    """Return names that are similar to a word, or contain it, whatever their case."""
-    plain = {plain_name(name): name for name in names}
-    low = plain_name(word)
+def find_similar(word: str, names: Iterable[str]) -> list[str]:
+    """Return names that are similar to a word or contain it, ignoring case."""
+    plain = {normalise_name(name): name for name in names}
+    low = normalise_name(word)
     near = dict.fromkeys(difflib.get_close_matches(low, plain, n=3, cutoff=0.6))
     near |= dict.fromkeys(name for name in plain if low in name)
     return [plain[name] for name in list(near)[:3]]

@@ -1,8 +1,7 @@
-"""The JSON Schema of profile files.
+"""Profile files and their JSON Schema.
 
-`python -m accelbench.exchange.profile_schema > docs/profile-schema.json` publishes it.
-
-Profiles as files: one JSON document per case, and the engine's own record next to it.
+A case has one JSON document, with the engine's own record next to it. `python -m
+accelbench.exchange.profile_schema > docs/profile-schema.json` publishes the schema.
 """
 
 from __future__ import annotations
@@ -12,20 +11,21 @@ import shutil
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.axes import size_columns
 from accelbench.core.identity import to_plain
 from accelbench.exchange.result_file import result_file_name
-from accelbench.exchange.result_schema import schema_of
+from accelbench.exchange.result_schema import load_schema
 from accelbench.exchange.writing import write_exactly, write_new
 from accelbench.store.files import REAL_FILES, Files
 
 SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:profile:{SCHEMA_VERSION}"
 
-#: What a profile says of its case, in the words of the result's columns.
+#: Columns of a profile's case, with the names of the result's columns.
 CASE_COLUMNS = (
     "run_id", "case_id", "result_id", "model", "runtime", "hardware", "device", "device_name",
     "precision", "batch_size", *size_columns(), "mode", "compiled", "options", "threads",
@@ -40,24 +40,24 @@ ABOUT = (
 
 
 def profile_schema() -> dict[str, Any]:
-    """Return the schema of one case's profile."""
-    return schema_of("profile", {"id": SCHEMA_ID, "about": ABOUT}, {"case": CASE_COLUMNS})
+    """Return the JSON Schema of one case's profile."""
+    return load_schema("profile", {"id": SCHEMA_ID, "about": ABOUT}, {"case": CASE_COLUMNS})
 
 
-def text() -> str:
-    """Return the schema as it is published."""
+def format_schema() -> str:
+    """Return the published text of the schema."""
     return json.dumps(profile_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(text())
+    sys.stdout.write(format_schema())
 
 
-#: Of the documents' output tree.
+#: Folder in the output tree.
 FOLDER = "profiles"
 
 
-def write(
+def write_profile(
     folder: Path,
     profile: Mapping[str, Any],
     record: Path | None,
@@ -66,7 +66,7 @@ def write(
 ) -> list[Path]:
     """Write one case's profile, named like result files; return the new files.
 
-    `record` is what the engine wrote, copied to the same name with its own suffix. Existing files
+    `record` is the engine's file; it is copied to the same name with its own suffix. Existing files
     are never overwritten.
     """
     words = [str(profile.get(name) or "unknown") for name in ("model", "hardware", "precision")]
@@ -77,9 +77,5 @@ def write(
     if record is None:
         return [path]
     beside = path.with_name(f"{path.stem}.{record.name}")
-    write_exactly(beside, lambda written: _copy(record, written), files)
+    write_exactly(beside, partial(shutil.copyfile, record), files)
     return [path, beside]
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)

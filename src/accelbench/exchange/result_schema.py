@@ -27,22 +27,22 @@ _TYPES: dict[Kind, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def schema_of(
+def load_schema(
     document: str, words: Mapping[str, Any], columns: Mapping[str, Iterable[str]]
 ) -> dict[str, Any]:
     """Return the JSON Schema, draft 2020-12, of a kind of document.
 
-    In its template, "@name" stands for one of `words`, as a property for those of `columns`, and
-    "@all" for the names of all properties beside it.
+    In its template, "@name" is replaced by one of `words`, or as a property by those of `columns`.
+    "@all" is replaced by the names of all properties next to it.
     """
     file = Path(__file__).parent / "schemas" / f"{document}.json"
-    schema: dict[str, Any] = _filled(loads(file.read_text(encoding="utf-8")), words, columns)
+    schema: dict[str, Any] = _fill(loads(file.read_text(encoding="utf-8")), words, columns)
     return schema
 
 
-def _filled(node: Any, words: Mapping[str, Any], columns: Mapping[str, Iterable[str]]) -> Any:
+def _fill(node: Any, words: Mapping[str, Any], columns: Mapping[str, Iterable[str]]) -> Any:
     if isinstance(node, list):
-        return [_filled(entry, words, columns) for entry in node]
+        return [_fill(entry, words, columns) for entry in node]
     if isinstance(node, str):
         return words.get(node.removeprefix("@"), node) if node.startswith("@") else node
     if not isinstance(node, dict):
@@ -50,22 +50,22 @@ def _filled(node: Any, words: Mapping[str, Any], columns: Mapping[str, Iterable[
     made: dict[str, Any] = {}
     for key, value in node.items():
         if key.startswith("@"):
-            made |= {name: property_of(BY_NAME[name]) for name in columns[key[1:]]}
+            made |= {name: describe_column(BY_NAME[name]) for name in columns[key[1:]]}
         else:
-            made[key] = _filled(value, words, columns)
+            made[key] = _fill(value, words, columns)
     if made.get("required") == "@all":
         made["required"] = list(made["properties"])
     return made
 
 
 def result_schema() -> dict[str, Any]:
-    """Return the schema of a document with results."""
+    """Return the JSON Schema of a document with results."""
     names = [column.name for column in COLUMNS]
-    return schema_of("result", {"id": SCHEMA_ID, "columns": names}, {"columns": names})
+    return load_schema("result", {"id": SCHEMA_ID, "columns": names}, {"columns": names})
 
 
-def property_of(column: Column) -> dict[str, Any]:
-    """Return a column as JSON Schema."""
+def describe_column(column: Column) -> dict[str, Any]:
+    """Return the JSON Schema of a column."""
     about = dict(_TYPES[column.kind])
     if column.words:
         about["enum"] = [*column.words, None]
@@ -87,10 +87,10 @@ def _limits(column: Column) -> dict[str, Any]:
     return limits
 
 
-def text() -> str:
-    """Return the schema as it is published."""
+def format_schema() -> str:
+    """Return the published text of the schema."""
     return json.dumps(result_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(text())
+    sys.stdout.write(format_schema())

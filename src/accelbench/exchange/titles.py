@@ -1,4 +1,4 @@
-"""Titles of results that stay the same over time, and an export's statements of runs."""
+"""Stable titles of results, and the facts of runs that an export contains."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from accelbench.core.formatting import UNKNOWN_DEVICE, UNKNOWN_ENGINE, UNKNOWN_M
 from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
-#: The column of a comparison with the values of each launch of a side, and their names.
+#: The column of a comparison with the values of each launch of a side, and the names of the values.
 LAUNCH_VALUES = "launch_values"
-OF_A_LAUNCH = (
+LAUNCH_COLUMNS = (
     *("launch", "quality", "latency_mean_ms", "latency_p50_ms"),
     *("latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
     *("throughput", "memory_peak_mb", "energy_joules"),
 )
-#: Sizes beside the batch.
+#: Sizes other than the batch.
 _SIZES = axes_of(*TITLE_ORDER)
 
 
-def title(row: Mapping[str, Any]) -> str:
-    """Return everything that was asked and where, without what a later run would change.
+def format_title(row: Mapping[str, Any]) -> str:
+    """Return the configuration and its device, without facts that a later run would change.
 
-    Other tools' pages show it, and may interpret more than text.
+    Control characters are removed, because pages of other tools display it.
     """
     unit = row.get("device") or row.get("hardware") or UNKNOWN_DEVICE
     words = [
@@ -46,33 +46,35 @@ def title(row: Mapping[str, Any]) -> str:
     return visible(" ".join(word for word in words if word))
 
 
-#: The column of a table, which is none of the store's.
+#: The column of a table with the run, which the store does not have.
 RUN = "run"
-#: The same of all runs, by their ids, in a JSON document.
+#: The key of a JSON document with all runs, by their ids.
 RUNS = "runs"
 
-#: What tells a machine from another one, or names the source of figures that have none.
-_MACHINE: Mapping[str, type] = {
+#: Facts that distinguish machines, or the source of results without a machine.
+_MACHINE_FACTS: Mapping[str, type] = {
     "machine": str,
     "cpu": str,
     "cpus_logical": int,
     "memory_total": int,
     "source": Mapping,
 }
-_SAID: Mapping[str, type] = dict.fromkeys(("label", "git_commit", "git_branch", "started_at"), str)
+_RUN_FACTS: Mapping[str, type] = dict.fromkeys(
+    ("label", "git_commit", "git_branch", "started_at"), str
+)
 
 
-def told(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a run's begin by which its results are judged elsewhere."""
-    facts = _typed(run, _SAID)
+def run_facts(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a run's start that its results need in other stores."""
+    facts = _select_typed(run, _RUN_FACTS)
     machine = machine_facts(run.get("environment"))
     return {**facts, "environment": machine} if machine else facts
 
 
 def machine_facts(environment: Any) -> dict[str, Any]:
-    """Return what distinguishes machines in an environment."""
-    return _typed(environment, _MACHINE) if isinstance(environment, Mapping) else {}
+    """Return the facts of an environment that distinguish machines."""
+    return _select_typed(environment, _MACHINE_FACTS) if isinstance(environment, Mapping) else {}
 
 
-def _typed(given: Mapping[str, Any], types: Mapping[str, type]) -> dict[str, Any]:
+def _select_typed(given: Mapping[str, Any], types: Mapping[str, type]) -> dict[str, Any]:
     return {name: given[name] for name, kind in types.items() if isinstance(given.get(name), kind)}

@@ -1,4 +1,4 @@
-"""The documents' folder of results."""
+"""The output folder of results."""
 
 from __future__ import annotations
 
@@ -9,39 +9,41 @@ from typing import Any
 
 from accelbench.core.unusable_reasons import simulation_of
 from accelbench.exchange import aggregate, guide_csv, profile_schema, result_file
-from accelbench.exchange.writing import inside, write_new
+from accelbench.exchange.writing import resolve_inside, write_new
 
-#: Where charts go, and the journals of a run without a database.
+#: Folders of charts, and of the journals of a run without a database.
 VISUALIZATIONS, JOURNALS = "visualizations", "journals"
 _FOLDERS = (aggregate.RAW, aggregate.PROCESSED, profile_schema.FOLDER, VISUALIZATIONS, JOURNALS)
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse places that cannot be written, before hours of measuring."""
+    """Refuse folders that cannot be written, before hours of measuring."""
     for name in _FOLDERS:
-        inside(folder, name)
+        resolve_inside(folder, name)
 
 
-def leave_in(
+def write_output(
     folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, Path]]:
-    """Write a run's result files, the guide's CSV, and the aggregate; return the paths."""
+    """Write a run's result files, the guide's CSV and the aggregate; return titles and paths."""
     written = [
         ("Result file", path)
-        for path in result_file.write(inside(folder, aggregate.RAW), run, results)
+        for path in result_file.write_results(resolve_inside(folder, aggregate.RAW), run, results)
     ]
-    written.append(("Results saved to", write_table(folder, run, results)))
-    written.append(("Aggregated", aggregate.refresh(folder)))
+    written.append(("Results saved to", write_guide_csv(folder, run, results)))
+    written.append(("Aggregated", aggregate.update_aggregate(folder)))
     return written
 
 
-def write_table(folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> Path:
-    """Write the guide's CSV of a run into a folder, and return its path."""
+def write_guide_csv(
+    folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]
+) -> Path:
+    """Write the guide's CSV of a run into a folder; return its path."""
     names = run.get("names") or {}
     lines = [
         guide_csv.guide_result(row, names.get(row["model"], row["model"]), run.get("git_commit"))
         for row in results
-        if simulation_of(row) is None  # the table has no column to tell it apart by
+        if simulation_of(row) is None  # the table has no column that marks simulations
     ]
     name = guide_csv.csv_name(datetime.now(UTC))
     table = guide_csv.encode(lines, header=True)

@@ -1,4 +1,4 @@
-"""Writing an exported file: whole or not at all, and never over another."""
+"""Atomic writing of exported files, which never replaces another file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -> Path:
-    """Write a file under its name, or with -2, -3 … before the suffix if that is taken."""
+    """Write a file under its name, or with -2, -3 … before the suffix if that exists."""
     wanted = folder / name
-    with explain_os_errors("Writing the file", wanted), _beside(wanted, files) as written:
+    with explain_os_errors("Writing the file", wanted), _temporary_file(wanted, files) as written:
         fd = files.open_new(written)
         try:
             files.write(fd, data)
@@ -39,12 +39,12 @@ def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -
 
 
 def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FILES) -> T:
-    """Let `write` fill a temporary file that then becomes `path`; return its result.
+    """Let `write` fill a temporary file that becomes `path`; return its result.
 
-    A name that is taken is refused.
+    An existing file is refused.
     """
     refuse_taken(path)
-    with explain_os_errors("Writing the file", path), _beside(path, files) as written:
+    with explain_os_errors("Writing the file", path), _temporary_file(path, files) as written:
         outcome = write(written)
         fd = files.open_append(written)
         try:
@@ -52,18 +52,18 @@ def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FI
         finally:
             files.close(fd)
         if not move_to_free_name(files, written, path):
-            raise _taken(path)
+            raise _taken_error(path)
     return outcome
 
 
 def refuse_taken(path: Path | None) -> None:
-    """Refuse a name that is taken, before minutes of work."""
+    """Refuse an existing file, before minutes of work."""
     if path is not None and path.expanduser().exists():
-        raise _taken(path.expanduser())
+        raise _taken_error(path.expanduser())
 
 
 def refuse_suffix(path: Path | None, suffixes: Sequence[str], option: str = "--output") -> None:
-    """Raise UsageError if a file's suffix names no format that can be written."""
+    """Raise UsageError if a file's suffix is not one of the formats that can be written."""
     if path is not None and path.suffix.lower() not in suffixes:
         formats = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise UsageError(
@@ -72,38 +72,38 @@ def refuse_suffix(path: Path | None, suffixes: Sequence[str], option: str = "--o
         )
 
 
-def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:
-    """Write a file that is renewed each time: readers see the old one or the new one, whole."""
-    with explain_os_errors("Writing the file", path), _beside(path, files) as written:
+def replace_file(path: Path, data: bytes, files: Files = REAL_FILES) -> None:
+    """Replace a file atomically: readers see the old or the new content."""
+    with explain_os_errors("Writing the file", path), _temporary_file(path, files) as written:
         write_synced(files, written, [data])
         files.rename(written, path)
         files.sync_folder(path.parent)
 
 
-def inside(folder: Path, name: str) -> Path:
-    """Return a folder within one that the user named; refuse a link to elsewhere.
+def resolve_inside(folder: Path, name: str) -> Path:
+    """Return a folder within one that the user named; refuse a link to another place.
 
-    The user named that folder: its content must not choose where files are made.
+    The content of the named folder must not choose where files are created.
     """
     path = folder / name
-    leads_to = path.resolve()
-    if not leads_to.is_relative_to(folder.resolve()):
+    target = path.resolve()
+    if not target.is_relative_to(folder.resolve()):
         raise UsageError(
-            f"{path} is a link to {leads_to}; nothing is written through it.",
-            f"Remove the link, or name {leads_to} itself.",
+            f"{path} is a link to {target}; accelbench does not write through links.",
+            f"Remove the link, or name {target} itself.",
         )
     return path
 
 
-def _taken(path: Path) -> UsageError:
-    return UsageError(f"{path} exists already.", "Choose another name, or remove it first.")
+def _taken_error(path: Path) -> UsageError:
+    return UsageError(f"{path} already exists.", "Choose another name, or remove it first.")
 
 
 @contextmanager
-def _beside(path: Path, files: Files) -> Iterator[Path]:
-    """Yield a temporary name in the same folder, and remove what is left under it."""
+def _temporary_file(path: Path, files: Files) -> Iterator[Path]:
+    """Yield a temporary name in the same folder, and remove the file after an error."""
     files.make_folder(path.parent)
-    # File systems count bytes, of which a letter may have four.
+    # File systems limit bytes, and a character may have four.
     short = os.fsdecode(os.fsencode(path.name)[:100])
     written = path.with_name(f".{short}.{os.getpid()}-{os.urandom(3).hex()}.part")
     try:

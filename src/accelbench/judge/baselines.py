@@ -14,7 +14,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.rows import Json, Row
 from accelbench.core.unusable_reasons import COMPARABLE, REASON_COLUMNS
-from accelbench.exchange.baselines import FromFile, read_baseline
+from accelbench.exchange.baselines import BaselineFile, read_baseline
 from accelbench.judge.arms import checked_arms, names_of_arms
 from accelbench.judge.comparison import REFUSED
 from accelbench.judge.filters import Filters, catalogued, marks, one_of, where_of
@@ -161,7 +161,7 @@ def baseline_of_run(database: Database, run: str, sought: BaselineQuery) -> Base
 def _both_sides(
     database: Database,
     word: str,
-    elsewhere: FromFile | Database | None,
+    elsewhere: BaselineFile | Database | None,
     sought: BaselineQuery,
     *,
     earlier: bool = False,
@@ -187,8 +187,8 @@ def _both_sides(
             if not theirs:
                 raise NothingMeasuredError("None of it was measured before.", _ANOTHER)
     told, untold = frozenset(CONFIGURATION_COLUMNS), tuple[str, ...]()
-    if isinstance(elsewhere, FromFile):
-        told, untold = elsewhere.told, elsewhere.untold
+    if isinstance(elsewhere, BaselineFile):
+        told, untold = elsewhere.stated, elsewhere.omitted
         before, notes = _of_file(word, elsewhere, machine, sought)
         if set(on_it) <= {str(row.get("run_id")) for row in before}:
             raise NothingMeasuredError(
@@ -261,18 +261,18 @@ def _may_be_now(machine: Machine, word: str | None) -> bool:
 
 
 def _of_file(
-    path: str, read: FromFile, machine: Machine, sought: BaselineQuery
+    path: str, read: BaselineFile, machine: Machine, sought: BaselineQuery
 ) -> tuple[Rows, list[str]]:
     notes = []
     if read.environment is None:
         notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
     elif (theirs := machine_of("", read.environment)) != machine:
         notes += _of_another(theirs, machine, sought)
-    untold = dict.fromkeys([*sorted(set(CONFIGURATION_COLUMNS) - read.told), *read.untold])
+    untold = dict.fromkeys([*sorted(set(CONFIGURATION_COLUMNS) - read.stated), *read.omitted])
     if untold:
         notes.append(f"{path} does not say {', '.join(untold)}.")
     rows = [{**row, "model": catalogued(str(row.get("model")))} for row in read.rows]
-    wanted = {n: set(values) for n, values in sought.filters.items() if n in read.told}
+    wanted = {n: set(values) for n, values in sought.filters.items() if n in read.stated}
     kept = [row for row in rows if all(row.get(n) in values for n, values in wanted.items())]
     return kept, notes
 

@@ -19,7 +19,7 @@ from accelbench.core.result_statistics import unit_kind
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Mode
 from accelbench.evidence.launches import launches_of
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, near_names, plain_name
+from accelbench.exchange.prices import DEFAULT_CURRENCY, Prices, find_similar, normalise_name
 from accelbench.judge.machines import Machine
 from accelbench.judge.sides import PER_MILLION, PER_STEP
 from accelbench.judge.verdicts import METRICS
@@ -75,7 +75,7 @@ def price_of(row: Row, prices: Prices, machine: Machine | None = None) -> Price 
     is of one device, so several cost several times as much.
     """
     for covers, name, devices in _names(row, machine):
-        spelt = prices.key_of(name)
+        spelt = prices.find_key(name)
         if spelt is None and covers == "device":
             spelt = prices.by_device.get(name)
         if spelt is not None:
@@ -157,7 +157,7 @@ def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> 
             costs[PER_MILLION] = per_million(price.per_hour, rate)
         if row.get("mode") == Mode.TRAINING and step is not None:
             costs[PER_STEP] = per_step(price.per_hour, step)
-    if own_cost and (prices is None or prices.currency == USUAL_CURRENCY):
+    if own_cost and (prices is None or prices.currency == DEFAULT_CURRENCY):
         # Of its own: by which price a step was, nobody knows.
         return {PER_MILLION: float(own_cost)}
     return costs
@@ -249,7 +249,7 @@ def nothing_priced(rows: Sequence[Row], prices: Prices | None) -> list[str]:
         return []
     names = [name.rpartition(" (")[0] or name for name in devices]
     near = dict.fromkeys(
-        candidate for name in prices.per_hour for candidate in near_names(name, names)
+        candidate for name in prices.per_hour for candidate in find_similar(name, names)
     )
     meant = f" Did you mean {' or '.join(list(near)[:_MEANT])}?" if near else ""
     intro = f"No price of {prices.source} is of what is here: it has"
@@ -265,11 +265,11 @@ def unmatched_prices(prices: Prices, known: Iterable[str], devices: Sequence[str
         devices: the names of devices, as they are shown.
     """
     known = set(known)
-    names = {plain_name(name) for name in known}
+    names = {normalise_name(name) for name in known}
     unmatched = [
         f"{name}{_meant(name, devices)}"
         for name in prices.per_hour
-        if plain_name(name) not in names
+        if normalise_name(name) not in names
         and not any(key == name and device in known for device, key in prices.by_device.items())
     ]
     return (
@@ -280,7 +280,7 @@ def unmatched_prices(prices: Prices, known: Iterable[str], devices: Sequence[str
 
 
 def _meant(name: str, devices: Sequence[str]) -> str:
-    near = near_names(name, devices)[:_MEANT]
+    near = find_similar(name, devices)[:_MEANT]
     return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 

@@ -260,7 +260,7 @@ def knees_of(figures: Sequence[PredictedFigures]) -> list[Knee]:
     for entry in figures:
         key = (entry["model"], entry["hardware"], entry["device"], entry["runtime"],
                entry["precision"], entry["mode"], str(entry["compiled"]), str(entry["threads"]),
-               str(entry["sizes"]))  # fmt: skip
+               entry["options"], str(entry["sizes"]))  # fmt: skip
         groups.setdefault(key, []).append(entry)
     knees: list[Knee] = []
     for entries in groups.values():
@@ -298,6 +298,7 @@ class PredictedFigures(RequestParts):
     precision: str
     mode: str
     compiled: bool
+    options: str
     threads: int | None
     batch_size: int
     sizes: dict[str, int]
@@ -597,6 +598,7 @@ def _figures(
         "precision": configuration.precision,
         "mode": configuration.mode,
         "compiled": configuration.compiled,
+        "options": configuration.options,
         "threads": configuration.threads,
         "batch_size": batch,
         "sizes": unit.sizes,

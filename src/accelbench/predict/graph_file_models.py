@@ -19,7 +19,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.processes import NoAnswerError, request_answers
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
-from accelbench.exchange.writing import write_over
+from accelbench.exchange.writing import replace_file
 from accelbench.models.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.models.file_models.folders import config_model
 from accelbench.models.file_models.given_inputs import IMAGE, SEQUENCE
@@ -362,7 +362,7 @@ def keep_operators(path: Path, database: Path) -> None:
 
 def _keep(content: bytes, database: Path) -> None:
     name = f"{_kept_prefix(database)}{hashlib.sha256(content).hexdigest()[:12]}.parquet"
-    write_over(database.parent / FOLDER / name, content)
+    replace_file(database.parent / FOLDER / name, content)
 
 
 def trace_package(

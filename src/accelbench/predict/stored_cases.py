@@ -29,7 +29,7 @@ from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.evidence.launches import QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
-from accelbench.exchange.writing import write_over
+from accelbench.exchange.writing import replace_file
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL
 from accelbench.models.find import every_model, find_exact
 from accelbench.models.inputs import settle
@@ -223,7 +223,7 @@ def kept_cases(database: Database, tables: TableModels, *, keep: bool = True) ->
     if keep and stored.learnable and state == _state_of(database.path):
         with suppress(StoreError, OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_over(path, json.dumps({"state": state, **_packed(stored)}).encode())
+            replace_file(path, json.dumps({"state": state, **_packed(stored)}).encode())
     return stored
 
 

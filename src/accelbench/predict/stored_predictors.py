@@ -24,7 +24,7 @@ from accelbench.core.errors import StoreError
 from accelbench.core.formatting import join_first
 from accelbench.core.identity import digest, to_plain
 from accelbench.core.jsonc import JsonError, loads
-from accelbench.exchange.writing import write_over
+from accelbench.exchange.writing import replace_file
 from accelbench.judge.calibrations import stored_limits
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import (
@@ -288,7 +288,7 @@ def _write(path: Path, kept: KeptPredictors) -> None:
     content = io.BytesIO()
     np.savez(content, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_over(path, content.getvalue())
+    replace_file(path, content.getvalue())
 
 
 def _described(one: CasePredictor, name: str, arrays: dict[str, Any]) -> dict[str, Any]:

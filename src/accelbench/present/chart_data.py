@@ -131,8 +131,8 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     Raises:
         UsageError: One of them is no such file, or there is nothing of what was asked for.
     """
-    from accelbench.exchange.imports.ours import runs_told, told_as_json
-    from accelbench.exchange.imports.records import object_of
+    from accelbench.exchange.imports.ours import iter_json_results, read_runs
+    from accelbench.exchange.imports.records import read_object
     from accelbench.judge.machines import machine_of
     from accelbench.present.charts.chart import Subject
 
@@ -140,9 +140,9 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     samples: dict[str, list[float]] = {}
     machines: dict[str, Machine] = {}
     for file in files:
-        whole = object_of(file)
-        runs = runs_told(whole)
-        for record, body in told_as_json(whole):
+        whole = read_object(file)
+        runs = read_runs(whole)
+        for record, body in iter_json_results(whole):
             row = {name: _plain(value) for name, value in body.items()}
             row["model"] = catalogued(str(body.get("model")))
             if not all(has_one_of(row, name, wanted) for name, wanted in filters.items()):
@@ -171,12 +171,12 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
 
 
 def _samples_in(record: Record) -> list[float]:
-    samples = record.of("samples").values.get("step") or ()
+    samples = record.child("samples").values.get("step") or ()
     steps = None
-    if record.has("sampling") and (sampling := record.of("sampling")).has("step"):
-        steps = sampling.of("step").values.get("steps")
+    if record.has("sampling") and (sampling := record.child("sampling")).has("step"):
+        steps = sampling.child("step").values.get("steps")
     if steps and len(steps) != len(samples):
-        record.wrong("sampling", phrase("report.samples-of-steps", steps=len(steps)))
+        record.refuse("sampling", phrase("report.samples-of-steps", steps=len(steps)))
     return to_step_ms(samples, steps)
 
 

@@ -10,7 +10,7 @@ from accelbench.core.columns import CONFIGURATION_COLUMNS
 from accelbench.core.formatting import format_count, join_first
 from accelbench.core.result_statistics import changes_text
 from accelbench.core.rows import Json, record, texts
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.regressions import BAD, Check, CheckedQuestion, JudgedSet, Outcome
 from accelbench.judge.verdicts import Judged, Judgement
 from accelbench.present.document import Document, GroupedTable, Notes, TableColumn, TableGroup, Tone
@@ -32,8 +32,8 @@ def document(check: Check, about: Json) -> dict[str, object]:
         "moved_together_by": check.together,
         "all_configurations": _set(check.whole),
         "questions": [_question(question) for question in ordered(check)],
-        "not_measured": [title(row) for row in check.not_measured],
-        "not_in_baseline": [title(row) for row in check.not_before],
+        "not_measured": [format_title(row) for row in check.not_measured],
+        "not_in_baseline": [format_title(row) for row in check.not_before],
     }
 
 
@@ -41,7 +41,7 @@ def ordered(check: Check) -> list[CheckedQuestion]:
     """What is bad first, of one answer that which became worse by the most."""
     return sorted(
         check.questions,
-        key=lambda question: (_place(question), -_worse_by(question), title(question.row)),
+        key=lambda question: (_place(question), -_worse_by(question), format_title(question.row)),
     )
 
 
@@ -208,7 +208,7 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
         (check.not_before, ("is", "are"), "in the baseline"),
     ):
         if rows:
-            names = "; ".join(title(row) for row in rows[:4])
+            names = "; ".join(format_title(row) for row in rows[:4])
             more = "; …" if len(rows) > 4 else ""
             yield f"{len(rows)} {verbs[len(rows) > 1]} not {words}: {names}{more}."
     yield from texts(about, "notes")
@@ -228,7 +228,7 @@ def _titles_by(
     titles: dict[str, list[str]] = {}
     for question in questions:
         if why := reason(question):
-            titles.setdefault(why, []).append(title(question.row))
+            titles.setdefault(why, []).append(format_title(question.row))
     return titles
 
 
@@ -297,7 +297,7 @@ def _span(values: Iterable[float]) -> str:
 
 def _question(question: CheckedQuestion) -> dict[str, object]:
     return {
-        "what": title(question.row),
+        "what": format_title(question.row),
         **{name: question.row.get(name) for name in CONFIGURATION_COLUMNS},
         "run_id": question.row.get("run_id"),
         "baseline_run_id": None if question.before is None else question.before.get("run_id"),
@@ -389,7 +389,7 @@ def _group(question: CheckedQuestion) -> TableGroup:
         for figure in shown(question)
     ]
     return TableGroup(
-        title(question.row),
+        format_title(question.row),
         rows,
         outcome_text(question),
         _MARKS.get(question.outcome, Tone.PLAIN),

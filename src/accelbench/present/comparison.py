@@ -9,8 +9,8 @@ from accelbench.core.precision import error_of, summarise_inexact
 from accelbench.core.result_statistics import TAILS, Statistic, step_of
 from accelbench.core.rows import record, texts
 from accelbench.core.unusable_reasons import FAILED, LAUNCHED
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices
-from accelbench.exchange.titles import LAUNCH_VALUES, OF_A_LAUNCH
+from accelbench.exchange.prices import DEFAULT_CURRENCY, Prices
+from accelbench.exchange.titles import LAUNCH_COLUMNS, LAUNCH_VALUES
 from accelbench.judge.accuracies import accuracy_against, accuracy_among
 from accelbench.judge.comparison import Compared
 from accelbench.judge.costs import known_price
@@ -34,7 +34,7 @@ def document(
     groups: ComparedGroups, axis: ComparisonAxis, prices: Prices | None = None
 ) -> list[dict[str, object]]:
     """Each side of each question, in plain JSON values."""
-    currency = USUAL_CURRENCY if prices is None else prices.currency
+    currency = DEFAULT_CURRENCY if prices is None else prices.currency
     return [_line(line, axis, currency) for lines in groups for line in lines]
 
 
@@ -97,7 +97,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "newer_launches_set_aside": line.side.newer,
         "unusable_launches_left_out": line.side.unusable,
         LAUNCH_VALUES: [
-            {name: row[name] for name in OF_A_LAUNCH if row.get(name) is not None}
+            {name: row[name] for name in LAUNCH_COLUMNS if row.get(name) is not None}
             for row in line.side.rows
         ],
     }

@@ -82,8 +82,8 @@ def _others(database: Database, filters: Filters, machine: str | None) -> list[s
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:
     """What result files say."""
-    from accelbench.exchange.imports.ours import runs_told
-    from accelbench.exchange.imports.records import object_of
+    from accelbench.exchange.imports.ours import read_runs
+    from accelbench.exchange.imports.records import read_object
     from accelbench.present.report_parts import ReportData
 
     subject = subject_of(files, filters, prices)
@@ -91,7 +91,7 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
     runs = {
         key or str(run.get("run_id")): {"run_id": key, **run}
         for file in files
-        for key, run in runs_told(object_of(file)).items()
+        for key, run in read_runs(read_object(file)).items()
         if isinstance(run, Mapping)
     }
     source = join_first([file.name for file in files])

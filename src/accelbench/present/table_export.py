@@ -25,8 +25,15 @@ from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement
 from accelbench.exchange.result_schema import SCHEMA_ID
-from accelbench.exchange.series import LATENCY, MEASURES, SeriesEntry, Value, newest, value
-from accelbench.exchange.titles import RUN, RUNS, title
+from accelbench.exchange.series import (
+    LATENCY,
+    MEASURES,
+    SeriesEntry,
+    Value,
+    measure_value,
+    newest_entries,
+)
+from accelbench.exchange.titles import RUN, RUNS, format_title
 from accelbench.exchange.writing import write_exactly
 from accelbench.present.document import TableColumn
 from accelbench.present.markdown import table_lines
@@ -107,11 +114,11 @@ def nobodys(rows: Iterable[Row]) -> Counter[str]:
     for row in rows:
         provenance = str(row.get("provenance"))
         if row.get("emulated"):
-            others.setdefault(title(row), "emulated")
+            others.setdefault(format_title(row), "emulated")
         elif provenance in (Provenance.PREDICTED, Provenance.SIMULATED):
-            others.setdefault(title(row), provenance)
+            others.setdefault(format_title(row), provenance)
         else:
-            real.add(title(row))
+            real.add(format_title(row))
     return Counter(kind for name, kind in others.items() if name not in real)
 
 
@@ -152,7 +159,7 @@ def _cells(
         status = ", ".join(filter(None, (wrong or status, useless, summarise_inexact([row]))))
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
-        title(row),
+        format_title(row),
         _median(row),
         _figure(result_statistics.step_of(row, result_statistics.Statistic.MEAN)),
         f"{_figure(row.get('throughput'))} {result_statistics.differing_unit(row, unit)}".rstrip(),
@@ -237,7 +244,7 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one case per question; return the counts."""
     suite = ET.Element("testsuite", name="accelbench")
     counts = {"tests": 0, "failures": 0, "skipped": 0}
-    for entry in newest(rows):
+    for entry in newest_entries(rows):
         name, launches, measured = entry
         worst = next((row for row in launches if row.get("status") != Status.OK), launches[0])
         case = ET.SubElement(
@@ -247,7 +254,7 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
             classname=visible(str(worst.get("model") or UNKNOWN_MODEL)),
         )
         counts["tests"] += 1
-        latency = value(measured, MEASURES[0])
+        latency = measure_value(measured, MEASURES[0])
         if latency is not None:  # a throughput, or a failure, took no time that is known
             case.set("time", f"{latency.median / 1e3:.6f}")
         _properties(case, measured)
@@ -278,7 +285,7 @@ def _useless(measured: RunMeasurement) -> str:
 
 
 def _properties(case: ET.Element, measured: RunMeasurement) -> None:
-    known = [(quantity, value(measured, quantity)) for quantity in MEASURES]
+    known = [(quantity, measure_value(measured, quantity)) for quantity in MEASURES]
     if not any(result for _, result in known):
         return
     listed = ET.SubElement(case, "properties")
@@ -291,11 +298,11 @@ def _properties(case: ET.Element, measured: RunMeasurement) -> None:
 def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one benchmark per question; return the counts."""
     benchmarks, without = {}, []
-    for entry in newest(rows):
+    for entry in newest_entries(rows):
         measures = {
             f"{measure.name} ({measure.unit})": _metric(known)
             for measure in MEASURES
-            if (known := value(entry.measured, measure)) is not None
+            if (known := measure_value(entry.measured, measure)) is not None
         }
         if measures:
             benchmarks[entry.name] = measures
@@ -313,8 +320,8 @@ def _metric(known: Value) -> dict[str, float]:
 def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one entry per question; return the counts."""
     written, without = [], []
-    for entry in newest(rows):
-        latency = value(entry.measured, LATENCY)
+    for entry in newest_entries(rows):
+        latency = measure_value(entry.measured, LATENCY)
         if latency is None:
             without.append(entry)
             continue

@@ -20,7 +20,7 @@ from accelbench.core.formatting import suggest
 from accelbench.core.result_statistics import FEWEST_LAUNCHES, ends_document
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.filters import catalogued, in_catalogue
 from accelbench.pytest_plugin import NEW_BASELINE, CannotTellWarning
 from accelbench.pytest_plugin.gate import (
@@ -235,7 +235,7 @@ def _line(
     line: dict[str, Any] = {
         "test": test,
         "model": str(row.get("model")),
-        "what": title(row),
+        "what": format_title(row),
         "run_id": str(row.get("run_id")),
         "database": database,
         "started_at": str(row.get("started_at")),

@@ -16,7 +16,7 @@ from accelbench.core.result_statistics import read_spread
 from accelbench.core.rows import Row
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.evidence.launches import launches_of
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.baselines import (
     ALLOWED,
     BaselineQuery,
@@ -80,7 +80,7 @@ def figures_or_why(rows: Sequence[Row]) -> CaseFigures | str:
     first = lost[0]
     why = first.get("message") or first.get("reason") or first.get("verification")
     many = f", in {len(lost)} of {len(rows)} launches" if len(lost) < len(rows) else ""
-    return f"{title(first)}: {first.get('status')}{many}: {why}"
+    return f"{format_title(first)}: {first.get('status')}{many}: {why}"
 
 
 def of_limits(figures: CaseFigures, limits: Limits) -> list[GateVerdict]:
@@ -95,7 +95,7 @@ def of_limits(figures: CaseFigures, limits: Limits) -> list[GateVerdict]:
             words = f"at least {amount}" if least else f"within {amount}"
             verdicts.append(GateVerdict(GateAnswer.PASSED, words))
             continue
-        why = f"{title(figures.rows[0])}: {reason.text}"
+        why = f"{format_title(figures.rows[0])}: {reason.text}"
         answer = GateAnswer.CANNOT_TELL if reason.open else GateAnswer.FAILED
         beyond = "below" if name.startswith("min") else "above"
         words = f"{answer}: {amount}" if reason.open else f"{beyond} {amount}"
@@ -177,7 +177,7 @@ def of_baseline(
     if check.outcome is Outcome.CANNOT_TELL:
         why = "; ".join(dict.fromkeys(one.why for one in check.questions if one.why))
         if check.not_measured:
-            missing = "; ".join(title(row) for row in check.not_measured)
+            missing = "; ".join(format_title(row) for row in check.not_measured)
             why = "; ".join(filter(None, (why, f"not measured now: {missing}")))
         return GateVerdict(GateAnswer.CANNOT_TELL, words, f"{against}: {why}")
     return GateVerdict(GateAnswer.PASSED, words)

@@ -13,7 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.unusable_reasons import COMPARABLE
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, read_prices, sign_of
+from accelbench.exchange.prices import DEFAULT_CURRENCY, Prices, currency_sign, read_prices
 
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine
@@ -80,7 +80,7 @@ class FilePrices:
 class CallerPrices:
     """Costs in dollars by the caller's function."""
 
-    currency = USUAL_CURRENCY
+    currency = DEFAULT_CURRENCY
 
     def __init__(self, per_million: PerMillion) -> None:
         self._per_million = per_million
@@ -107,7 +107,7 @@ Costs = FilePrices | CallerPrices
 
 def sign(costs: Costs | None) -> str:
     """Return the sign of the currency."""
-    return sign_of(costs.currency if costs else USUAL_CURRENCY)
+    return currency_sign(costs.currency if costs else DEFAULT_CURRENCY)
 
 
 def _is_cost(value: float) -> bool:

@@ -277,7 +277,7 @@ def _add_import(batch: Batch, result_id: str, body: Mapping[str, Any]) -> None:
 
 def _flush_import(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
     if batch.refused:
-        raise UsageError(batch.refused[0], "Nothing of it was imported.")
+        raise UsageError(batch.refused[0], "Nothing was imported.")
     refuse_known_differences(con, batch.rows)
     return flush(con, batch)
 
@@ -320,7 +320,7 @@ def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> FilledRows:
         # Its columns were checked, but another page may be damaged.
         message = str(error).splitlines()[0]
         why = f"An imported file is damaged ({message})."
-        raise UsageError(why, "Nothing of it was imported.") from error
+        raise UsageError(why, "Nothing was imported.") from error
 
 
 def summarise_contents(con: DuckDBPyConnection) -> dict[str, object]:

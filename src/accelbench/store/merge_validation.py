@@ -52,7 +52,7 @@ class ConflictError(UsageError):
         super().__init__(
             f"{result_id}, {in_quotes(column)}: it is {claim}, but the stored result of that id has"
             f" {known}.",
-            "Nothing of it was imported.",
+            "Nothing was imported.",
         )
         self.result_id, self.column, self.known, self.claim = result_id, column, known, claim
 

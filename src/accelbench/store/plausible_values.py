@@ -77,7 +77,7 @@ def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
         finite = f"len(list_filter(map_values({name}), lambda x: NOT isfinite(x))) = 0"
         yield finite, "it contains an infinite number"
     if about.words:
-        yield _is_one_of_sql(name, about.words), f"it is none of {', '.join(about.words)}"
+        yield _is_one_of_sql(name, about.words), f"it is not one of {', '.join(about.words)}"
     if column == "reason":
         yield f"regexp_full_match({name}, {quote_sql(REASON_FORM)})", NO_WORD
     if about.kind == "time":
@@ -151,7 +151,7 @@ def _word_rules(has: HasColumn, other: str) -> Iterator[Rule]:
     for name, words in OWN_WORDS.items():
         if has(name):
             holds = f"coalesce({other} OR {_is_one_of_sql(name, words)}, true)"
-            yield Rule(name, holds, f"it is none of {', '.join(words)}")
+            yield Rule(name, holds, f"it is not one of {', '.join(words)}")
     if has("reason") and has("runtime"):
         own = f"{other} OR NOT {_is_one_of_sql('runtime', own_runtimes())}"
         known = _is_one_of_sql("reason", tuple(known_reasons()))

@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 from accelbench.cli.commands import predict, recommend
 from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
-from accelbench.exchange.prices import prices_at
+from accelbench.exchange.prices import load_prices
 from accelbench.judge.costs import money
 from accelbench.present.dashboard import questions as question_pages
 from accelbench.present.dashboard.questions import (
@@ -215,7 +215,7 @@ def test_every_option_that_decides_an_answer_is_a_field(form):
 def test_a_price_is_the_dashboards_own(stored, started, tmp_path):
     prices = tmp_path / "prices.json"
     prices.write_text('{"per_hour": {"cpu": 1.0}}')
-    with SnapshotKeeper(stored, prices=prices_at(prices)) as keeper:
+    with SnapshotKeeper(stored, prices=load_prices(prices)) as keeper:
         keeper.begin()
         app = application(stored, None, keeper)
         site = TestClient(app, base_url="http://127.0.0.1:8501", follow_redirects=False)
@@ -229,7 +229,7 @@ def test_a_price_is_the_dashboards_own(stored, started, tmp_path):
 def test_an_answer_begins_with_its_sentence_and_says_what_costs_least(stored, tmp_path):
     prices = tmp_path / "prices.json"
     prices.write_text('{"per_hour": {"cpu": 1.0, "cuda": 90.0}, "currency": "EUR"}')
-    with SnapshotKeeper(stored, prices=prices_at(prices)) as keeper:
+    with SnapshotKeeper(stored, prices=load_prices(prices)) as keeper:
         keeper.begin()
         app = application(stored, None, keeper)
         site = TestClient(app, base_url="http://127.0.0.1:8501", follow_redirects=False)

@@ -26,7 +26,7 @@ from accelbench.core.errors import EXIT_INCONCLUSIVE, UsageError
 from accelbench.core.formatting import join_first, split_words, suggest
 from accelbench.core.result_statistics import TIME_COLUMNS
 from accelbench.core.safe_text import in_quotes
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP, load_prices
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.judge.compared_rows import rows_to_compare
 from accelbench.judge.comparison import REFUSED
@@ -92,7 +92,7 @@ def compare(
 
     refuse_suffix(output, SUFFIXES)
     refuse_taken(output)
-    axis, given = _axis(by), prices_at(prices)
+    axis, given = _axis(by), load_prices(prices)
     _refuse_sort(sort, pivot)
     allowing = allowed(split_words(allow), REFUSED)
     database = filled(db)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from accelbench.core.errors import MissingExtraError, UsageError
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP, load_prices
 from accelbench.present.terminal.terminal import print_line, print_lines
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def dashboard(
             f"{host} can be reached by others, who have to know a token.",
             f"--token new makes one; ${TOKEN_VARIABLE} gives one of yours.",
         )
-    given = prices_at(prices)
+    given = load_prices(prices)
     database = _filled(db)
     with SnapshotKeeper(database, _refill(database), prices=given) as keeper:
         keeper.begin()  # the store is read while everything else is imported

@@ -21,7 +21,7 @@ from accelbench.cli.services.report_files import (
 )
 from accelbench.core.errors import EXIT_NO, UsageError
 from accelbench.core.formatting import format_count
-from accelbench.exchange.imports.reading import KINDS, placed, read_import
+from accelbench.exchange.imports.reading import IMPORT_FORMATS, locate_conflict, read_import
 from accelbench.exchange.writing import refuse_taken
 from accelbench.present.document import Document, Facts
 from accelbench.present.table_export import (
@@ -252,7 +252,7 @@ def merge(
 
 @app.command("import")
 def import_(
-    kind: Annotated[str, typer.Argument(help=f"What it is: {', '.join(KINDS)}.")],
+    kind: Annotated[str, typer.Argument(help=f"What it is: {', '.join(IMPORT_FORMATS)}.")],
     path: Annotated[Path, typer.Argument(help="A file, or a folder with files of that kind.")],
     source: Annotated[
         str | None, typer.Option(help="Whose figures they are, and what --machine then calls them.")
@@ -275,7 +275,7 @@ def import_(
     try:
         filled = database.bring_in(content.run_id, content.facts, content.bodies, content.queries)
     except ConflictError as conflict:
-        raise placed(kind, content.files, conflict) from conflict
+        raise locate_conflict(kind, content.files, conflict) from conflict
     new = brought(database, content) if filled.results else ImportSummary()
     known_count = content.results - filled.results - filled.repeated
     if as_json:
@@ -290,8 +290,8 @@ def import_(
                 "without_figures": content.empty,
                 "equal_lines": filled.repeated,
                 "without_moment": new.undated,
-                "keep_their_source": content.keep_theirs,
-                "samples_not_read": [str(file) for file in content.samples_left],
+                "keep_their_source": content.kept_sources,
+                "samples_not_read": [str(file) for file in content.unread_samples],
             }
         )
         return
@@ -303,10 +303,10 @@ def import_(
         print_line(phrase("store.moment-kept", sentence=sentence) if measured_at else sentence)
     if content.empty:
         print_line(phrase("store.lines-without-result", count=content.empty))
-    if content.keep_theirs:
-        print_line(phrase("store.source-kept", count=content.keep_theirs))
-    if content.samples_left:
-        print_line(samples_left(content.samples_left))
+    if content.kept_sources:
+        print_line(phrase("store.source-kept", count=content.kept_sources))
+    if content.unread_samples:
+        print_line(samples_left(content.unread_samples))
     for line in told(new):
         print_line(line)
 

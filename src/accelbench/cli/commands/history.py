@@ -20,7 +20,7 @@ from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
 from accelbench.core.formatting import split_words
 from accelbench.core.safe_text import in_quotes
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.filters import Filters
 from accelbench.judge.history import Series, answer_counts, same_jobs
 from accelbench.judge.run_names import measured_series, only_runs
@@ -126,7 +126,7 @@ def _data(
         "answers": counts,
         "without_figure": [
             {
-                "what": title(row),
+                "what": format_title(row),
                 "series_key": gap.series_key,
                 "device_name": row.get("device_name"),
                 "runs": gap.runs,
@@ -191,7 +191,10 @@ def _no_figure(
 
 def without_figure(metric: str, lacking: Sequence[tuple[Row, Unseen]]) -> list[str]:
     """Of series that ran twice and more and have no such figure: why, and what they have."""
-    lines = [f"{title(row)} has no {metric} in {_runs(gap)}{_instead(gap)}" for row, gap in lacking]
+    lines = [
+        f"{format_title(row)} has no {metric} in {_runs(gap)}{_instead(gap)}"
+        for row, gap in lacking
+    ]
     more = [f"{len(lines) - _FEW} more have no {metric}, see --json."] if len(lines) > _FEW else []
     return [f"{sentence}." for sentence in lines[:_FEW]] + more
 

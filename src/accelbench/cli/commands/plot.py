@@ -23,7 +23,7 @@ from accelbench.cli.services.report_files import FORMATS, drawn_into
 from accelbench.core.errors import UsageError
 from accelbench.core.formatting import split_words, suggest
 from accelbench.core.safe_text import in_quotes
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP, load_prices
 from accelbench.exchange.writing import refuse_taken
 from accelbench.judge.filters import Filters, filters_of
 from accelbench.present.terminal.dropped import not_measured
@@ -75,7 +75,7 @@ def plot(
     if (json_path or input_dir) and db:
         raise UsageError("Charts are of files or of a database.", "Leave out one of them.")
     files = [*json_path, *files_in(input_dir)]
-    subject = _subject(files, split_words(run), filters, machine, prices_at(prices), db)
+    subject = _subject(files, split_words(run), filters, machine, load_prices(prices), db)
     for sentence in nothing_priced(subject.rows, subject.prices):
         complain(sentence)
     dropped = not_measured(filters, subject.rows)

@@ -30,7 +30,7 @@ from accelbench.core.formatting import format_count, parse_integers, split_words
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.evidence.launches import COMPARABLE_SQL
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP, load_prices
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import name_of as code_name_of
@@ -221,7 +221,7 @@ def predict(
     elif suggest_anchors:
         _suggest(predicting, question, suggest_anchors, progress, as_json=as_json)
     elif named or matrix:
-        _predict(predicting, question, shown, progress, prices_at(prices), matrix=matrix)
+        _predict(predicting, question, shown, progress, load_prices(prices), matrix=matrix)
     else:
         print_line(f"Learned from {predicting.predictors.stored.said}.")
 

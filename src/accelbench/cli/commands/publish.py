@@ -10,7 +10,7 @@ import typer
 
 from accelbench.cli.arguments.shared_options import parameters_of
 from accelbench.core.formatting import format_count
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP, load_prices
 from accelbench.present.terminal.terminal import complain, print_lines
 from accelbench.present.terminal.watch import StatusOfPages
 from accelbench.present.terminal.words import duration
@@ -40,7 +40,7 @@ def publish(
     from accelbench.present.publishing.private_facts import hosts_in
 
     bundle.check_folder(folder.expanduser().resolve())
-    given = prices_at(prices)
+    given = load_prices(prices)
     database = filled(db)
     complain(_told(hosts_in(database), as_recorded))
     begun = time.monotonic()

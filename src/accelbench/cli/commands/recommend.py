@@ -16,7 +16,7 @@ from accelbench.cli.arguments.shared_options import (
 )
 from accelbench.core.errors import UsageError
 from accelbench.core.formatting import parse_duration, parse_integers
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP, load_prices
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.judge.filters import hardware_words, model_words
 from accelbench.present.terminal.terminal import BESIDE, deliver, json_text
@@ -110,7 +110,7 @@ def recommend(
         "anywhere": anywhere,
     }
     batches = parse_integers(batch_size, "--batch-size")
-    priced = prices_at(prices)
+    priced = load_prices(prices)
     if max_cost is not None and priced is None:
         raise UsageError("--max-cost needs a price.", "Name a file of prices with --prices.")
     progress = ProgressLine(sys.stderr)

@@ -21,7 +21,7 @@ from accelbench.cli.services.opening import collected_later
 from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
 from accelbench.core.safe_text import in_quotes
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP, load_prices
 from accelbench.judge.filters import Filters
 from accelbench.present.terminal.dropped import not_measured
 from accelbench.present.terminal.terminal import complain, print_line, print_lines
@@ -65,7 +65,7 @@ def report(
     path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
     refuse_taken(path)
     files = [*json_path, *files_in(input_dir)]
-    given = prices_at(prices)
+    given = load_prices(prices)
     with collected_later():
         if files:
             known: ReportData = known_of(files, filters | only_ids(split_words(run)), given)

@@ -15,7 +15,7 @@ from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.formatting import format_value
 from accelbench.core.run_options import RunSpec
-from accelbench.exchange.result_file import row_of
+from accelbench.exchange.result_file import to_row
 from accelbench.fleet.fleet_nodes import FleetInventory, differences
 from accelbench.fleet.fleet_record import last_unfinished
 from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on, units_on
@@ -176,7 +176,7 @@ def validate(
         if ended.interrupted:
             raise KeyboardInterrupt
         run_id = ended.run_id
-        spreads += validated([row_of(row) for row in ended.rows], threshold).spreads
+        spreads += validated([to_row(row) for row in ended.rows], threshold).spreads
     verdict = Validation(tuple(spreads))
     if not any(spread.times or spread.unusable for spread in verdict.spreads):
         why = {reason for spread in spreads for reason in spread.failed.values()}

@@ -14,7 +14,7 @@ from accelbench.core.result_statistics import FEWEST_LAUNCHES
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.shared.names import runtimes_named
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.baselines import rows_of_runs
 from accelbench.judge.filters import Filters, by_word, words_of
 from accelbench.judge.older_runs import NOISE
@@ -88,7 +88,7 @@ def _models(filters: Filters) -> Sequence[str]:
 
 def _told(floor: NoiseFloor) -> dict[str, Any]:
     return {
-        "what": title(floor.row),
+        "what": format_title(floor.row),
         "metric": floor.metric.name,
         "noise": floor.noise,
         "values": list(floor.values),

@@ -19,7 +19,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.safe_text import in_quotes, visible
 from accelbench.engines.shared.names import runtimes_named
-from accelbench.exchange.plan_document import PlanDocument, PlanEntry, read_plan, value_of
+from accelbench.exchange.plan_document import PlanDocument, PlanEntry, convert_texts, read_plan
 from accelbench.exchange.plan_reading import SUFFIXES
 from accelbench.judge.filters import model_words
 from accelbench.models.code_models.loading import code_word
@@ -142,7 +142,7 @@ def run_values(documents: Iterable[PlanDocument]) -> dict[str, Any]:
     for document in documents:
         for name, texts in document.run.values.items():
             key = _known(name)
-            value = value_of(key, texts, document.file.parent)
+            value = convert_texts(key, texts, document.file.parent)
             if values.setdefault(key.name, value) != value:
                 other = first[key.name].file
                 document.run.refuse(
@@ -180,7 +180,7 @@ class _Combining:
         self._planned = planned
         self._folder = document.file.parent
         chosen = {
-            _known(name).name: value_of(_known(name), texts, self._folder)
+            _known(name).name: convert_texts(_known(name), texts, self._folder)
             for name, texts in document.selection.values.items()
         }
         self._models_file: Path | None = chosen.get("models_file")
@@ -191,7 +191,7 @@ class _Combining:
         if self._chosen:
             axes[MODELS] = self._selected()
         axes |= self._meant(document.matrix).values
-        include = [one for entry in document.include for one in self._meant(entry).singles()]
+        include = [one for entry in document.include for one in self._meant(entry).combinations()]
         exclude = list(self._excluded(axes))
         try:
             made = combinations(axes, include, exclude)
@@ -220,7 +220,7 @@ class _Combining:
                 if wrong:
                     why = f"{in_quotes(wrong[0])} is no value of the matrix"
                     entry.refuse(name, UsageError(why, f"It has: {', '.join(axes[name])}."))
-            yield from entry.singles()
+            yield from entry.combinations()
 
     def narrowed(
         self, made: list[dict[str, str]], narrowing: Mapping[str, Sequence[str]]
@@ -316,4 +316,4 @@ def _known(key: str) -> RunField:
 def block_values(block: Block) -> dict[str, Any]:
     """Return the values of options for one block."""
     known = {_known(key): texts for key, texts in block.items() if key != MODELS}
-    return {one.name: value_of(one, texts, Path()) for one, texts in known.items()}
+    return {one.name: convert_texts(one, texts, Path()) for one, texts in known.items()}

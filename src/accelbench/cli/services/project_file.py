@@ -89,7 +89,7 @@ def defaults_of(command: str, app: typer.Typer) -> dict[str, Any]:
             if key in options
         }
     if isinstance(whole.values.get(command), Mapping):
-        table = whole.of(command)
+        table = whole.child(command)
         for name in table.values:
             option = options.get(name.replace("-", "_"))
             if option is None:
@@ -117,9 +117,9 @@ def project_note(command: str, app: typer.Typer) -> list[str]:
 
 
 def _read(file: Path) -> Record:
-    from accelbench.exchange.plan_reading import toml_of
+    from accelbench.exchange.plan_reading import read_toml
 
-    return toml_of(file)
+    return read_toml(file)
 
 
 def _may_default(option: RunField) -> bool:
@@ -152,8 +152,8 @@ def _path(whole: Record, key: str) -> str:
 
 
 def _value(part: Record, name: str, option: RunField, path: str = "") -> Any:
-    from accelbench.exchange.plan_document import PlanEntry, entry_texts, value_of
+    from accelbench.exchange.plan_document import PlanEntry, convert_texts, read_texts
 
     entry = PlanEntry(part.file, path, lines=part.lines or {})
-    texts = entry_texts(entry, name, part.values[name], option, single=True)
-    return value_of(option, texts, part.file.parent)
+    texts = read_texts(entry, name, part.values[name], option, single=True)
+    return convert_texts(option, texts, part.file.parent)

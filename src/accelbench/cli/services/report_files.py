@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.formatting import format_count, split_words
-from accelbench.exchange.titles import told as run_told
-from accelbench.exchange.trackers.trackers import TRACKERS, export_tracked, tracker_named
-from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
+from accelbench.exchange.titles import run_facts as run_told
+from accelbench.exchange.trackers.trackers import TRACKERS, export_to_tracker, find_tracker
+from accelbench.exchange.writing import refuse_taken, replace_file, write_exactly
 from accelbench.judge.filters import Filters, filters_of, where_of
 from accelbench.judge.run_names import only_runs
 from accelbench.judge.suggestions import none_found, refuse_unknown
@@ -46,7 +46,7 @@ def write(path: Path, report: Document, form: str) -> list[Path]:
     text = as_markdown(report, pictures=files)
     write_exactly(path, lambda place: _put(place, text))
     for chart in charts:
-        write_over(folder / f"{chart.name}.png", draw.png(dict(chart.spec)))
+        replace_file(folder / f"{chart.name}.png", draw.png(dict(chart.spec)))
     return [path, *(folder / f"{chart.name}.png" for chart in charts)]
 
 
@@ -70,7 +70,7 @@ def report_of_run(
 ) -> list[tuple[str, Path]]:
     """Write it."""
     from accelbench.exchange import tree
-    from accelbench.exchange.writing import inside
+    from accelbench.exchange.writing import resolve_inside
     from accelbench.present.charts import CHARTS
     from accelbench.present.report_parts import report
 
@@ -81,7 +81,7 @@ def report_of_run(
     title = f"accelbench run {run.get('label') or run['run_id']}"
     written = [("Report", file) for file in write(path.absolute(), report(known, title), "html")]
     if folder is not None:
-        charts, _ = drawn_into(inside(folder, tree.VISUALIZATIONS), known.subject, CHARTS)
+        charts, _ = drawn_into(resolve_inside(folder, tree.VISUALIZATIONS), known.subject, CHARTS)
         written += [("Chart", chart) for chart in charts]
     return written
 
@@ -102,7 +102,7 @@ def _known(
 
     with create_temporary_folder() as scratch:
         file = scratch / f"{run['run_id']}.json"
-        result_file.write_one(file, run, bodies)
+        result_file.write_result_file(file, run, bodies)
         return known_of([file], {}, prices)
 
 
@@ -153,7 +153,7 @@ def drawn_into(
         for form in forms:
             path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(drawing, form)
             if name_of_file is None:
-                write_over(path, data)
+                replace_file(path, data)
             else:
                 write_exactly(path, partial(_chart_files_put, data))
             written.append(path)
@@ -179,25 +179,25 @@ def to_tracker(
     place: str, word: str, database: Database, filters: Filters, samples: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """Write results into a tracker: what came of it, as a document and as lines."""
-    tracker = tracker_named(word)
+    tracker = find_tracker(word)
     where, params = stored(filters)
     rows = database.results(where, params, samples=samples)
-    done = export_tracked(tracker, place, rows, told_runs(database))
+    done = export_to_tracker(tracker, place, rows, told_runs(database))
     document = {
         "tracker": word,
         "place": place,
         "results": len(rows),
         "written": done.written,
-        "there_already": done.there_already,
+        "there_already": done.known,
         "never_run": done.never_run,
     }
     lines = [f"Wrote {format_count(done.written, 'result')} into {tracker.title} at {place}"]
-    if done.there_already:
-        lines.append(f"{format_count(done.there_already, 'result')} there already.")
+    if done.known:
+        lines.append(f"{format_count(done.known, 'result')} there already.")
     if done.never_run:
         lines.append(f"Left out: {done.never_run} that never ran, unsupported or skipped.")
     if done.written:
-        lines.append(tracker.look(place))
+        lines.append(tracker.explain_viewing(place))
     return document, lines
 
 

@@ -23,8 +23,8 @@ from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_options import RunSpec
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange import profile_schema
-from accelbench.exchange.prices import Prices, prices_at
-from accelbench.exchange.writing import inside
+from accelbench.exchange.prices import Prices, load_prices
+from accelbench.exchange.writing import resolve_inside
 from accelbench.hardware.machine import busy_warning, take_snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.present.terminal.terminal import complain, print_line, print_lines
@@ -100,8 +100,8 @@ class ProfileFiles:
     written: list[tuple[str, Path]]
 
     def __call__(self, profile: Mapping[str, Any], record: Path | None) -> None:
-        folder = inside(self.output_dir, profile_schema.FOLDER)
-        first, *beside = profile_schema.write(folder, profile, record)
+        folder = resolve_inside(self.output_dir, profile_schema.FOLDER)
+        first, *beside = profile_schema.write_profile(folder, profile, record)
         self.written.append(("Profile", first))
         self.written += [("Profiler's record", path) for path in beside]
 
@@ -164,7 +164,7 @@ def places_of(spec: RunSpec) -> OutputPlaces:
         output_dir=spec.output_dir,
         output_ci=spec.output_ci,
         report=spec.create_report,
-        prices=prices_at(spec.prices) if spec.compare or spec.create_report else None,
+        prices=load_prices(spec.prices) if spec.compare or spec.create_report else None,
     )
 
 
@@ -275,7 +275,7 @@ def deliver(
 ) -> Check | None:
     """Write files, the table, every path and the JSON document; return the check of arms."""
     from accelbench.engines.shared.names import BOTH
-    from accelbench.exchange.result_file import row_of
+    from accelbench.exchange.result_file import to_row
     from accelbench.present.check import presented
     from accelbench.present.terminal.documents import show
     from accelbench.present.terminal.summary import (
@@ -294,7 +294,7 @@ def deliver(
     if not ended.interrupted:
         written += _result_files(ended, places, journal)
     written += places.profiles
-    rows = [row_of(row) for row in ended.rows] if spec.as_json or spec.compare else []
+    rows = [to_row(row) for row in ended.rows] if spec.as_json or spec.compare else []
     by_axis = comparisons(rows, places.prices, started_of(journal)) if spec.compare else {}
     arms = held(ended.rows, started_of(journal), spec.threshold)
     check = arms[0] if arms else None
@@ -369,11 +369,13 @@ def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list
     written: list[tuple[str, Path]] = []
     folder = places.output_dir
     if folder is not None:
-        written += tree.leave_in(folder, started, ended.rows)
+        written += tree.write_output(folder, started, ended.rows)
     if places.csv_dir is not None:
-        written.append(("Results saved to", tree.write_table(places.csv_dir, started, ended.rows)))
+        written.append(
+            ("Results saved to", tree.write_guide_csv(places.csv_dir, started, ended.rows))
+        )
     if places.output_ci is not None:
-        result_file.write_one(places.output_ci, started, ended.rows)
+        result_file.write_result_file(places.output_ci, started, ended.rows)
         written.append(("CI file", places.output_ci))
     if places.report:
         from accelbench.cli.services.report_files import report_of_run

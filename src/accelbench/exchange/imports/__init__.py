@@ -1,1 +1,1 @@
-"""Results of others, read into our rows: one small file per format."""
+"""Importers of other programs' results, one module for each format."""

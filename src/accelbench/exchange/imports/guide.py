@@ -1,4 +1,4 @@
-"""The Benchmarking guide's CSV, as its own programs and ours write it."""
+"""Importer of the Benchmarking guide's CSV, written by its own programs or by accelbench."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from accelbench.core.errors import UsageError
 from accelbench.core.plausible_values import OTHER_RATE_TOLERANCE, explain_impossible
 from accelbench.core.precision import parse_precision
 from accelbench.core.safe_text import brief, in_quotes
-from accelbench.exchange.guide_csv import FIGURES
-from accelbench.exchange.imports.records import Record, table_of
-from accelbench.exchange.imports.result_row import Source, imported
+from accelbench.exchange.guide_csv import VALUE_COLUMNS
+from accelbench.exchange.imports.records import Record, read_table
+from accelbench.exchange.imports.result_row import Source, build_result
 
 PATTERN = "benchmark_results_*.csv"
 
 NEEDED = ("framework", "model", "device", "batch_size", "dtype", "latency_mean_ms")
 _SIZES = (*size_columns(), "threads")
 _COUNTS = ("launch", "sample_count")
-_TRUTHS = ("compiled", "latency_p95_rough", "latency_p99_rough")
+_BOOLEANS = ("compiled", "latency_p95_rough", "latency_p99_rough")
 _TEXTS = (
     "arm",
     *("mode", "optimizer", "weights", "status", "reason", "message", "advice", "quality"),
@@ -29,69 +29,69 @@ _TEXTS = (
 )
 
 
-def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+def read_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """Yield one row per line."""
-    for line in table_of(file, NEEDED):
+    for line in read_table(file, NEEDED):
         conditions = line.texts("git_commit")
-        columns = {**_asked(line), **_figures(line)}
-        yield imported(source, columns, conditions, at=line, rates=OTHER_RATE_TOLERANCE)
+        columns = {**_read_configuration(line), **_read_values(line)}
+        yield build_result(source, columns, conditions, at=line, rates=OTHER_RATE_TOLERANCE)
 
 
-def _asked(line: Record) -> dict[str, Any]:
+def _read_configuration(line: Record) -> dict[str, Any]:
     device = line.text("device")
-    kind = line.text_if("device_type") or device.partition(":")[0]
+    kind = line.optional_text("device_type") or device.partition(":")[0]
     case: dict[str, Any] = {
-        "model": line.text_if("model_id") or line.text("model"),
+        "model": line.optional_text("model_id") or line.text("model"),
         "runtime": line.text("framework").lower(),
         "hardware": kind.lower(),
         "device": device,
         "batch_size": line.whole("batch_size"),
-        "precision": _precision(line),
-        "image_size": _image(line),
+        "precision": _read_precision(line),
+        "image_size": _read_image_size(line),
     }
     case |= line.wholes(*_COUNTS, above=-1)
-    # A size of 0 is one that the model does not have.
+    # A size of 0 means that the model does not have it.
     case |= {name: size for name, size in line.wholes(*_SIZES, above=-1).items() if size}
-    case |= {name: _word(line, name) for name in _TEXTS if line.has(name)}
-    case |= {name: line.truth(name) for name in _TRUTHS if line.has(name)}
+    case |= {name: _read_word(line, name) for name in _TEXTS if line.has(name)}
+    case |= {name: line.boolean(name) for name in _BOOLEANS if line.has(name)}
     if line.has("timestamp"):
         case["started_at"] = line.time("timestamp")
     return case
 
 
-def _word(line: Record, name: str) -> str:
+def _read_word(line: Record, name: str) -> str:
     word = line.text(name)
     if why := explain_impossible(name, word):
-        line.wrong(name, why)
+        line.refuse(name, why)
     return word
 
 
-def _precision(line: Record) -> str:
+def _read_precision(line: Record) -> str:
     word = line.text("dtype").removeprefix("torch.")
     try:
         return parse_precision(word)
     except UsageError as error:
-        line.wrong("dtype", f"no precision is called {in_quotes(word)}", error)
+        line.refuse("dtype", f"{in_quotes(word)} is not a known precision", error)
 
 
-def _figures(line: Record) -> dict[str, float]:
-    figures = line.figures(FIGURES)
-    for name, column in FIGURES.items():
+def _read_values(line: Record) -> dict[str, float]:
+    figures = line.measurements(VALUE_COLUMNS)
+    for name, column in VALUE_COLUMNS.items():
         if column in figures and (why := explain_impossible(column, figures[column])):
-            line.wrong(name, why)
+            line.refuse(name, why)
     if not figures and not line.has("status"):
-        line.wrong("latency_mean_ms", "it is missing, and no other figure is there")
+        line.refuse("latency_mean_ms", "it is missing, and the line has no other value")
     return figures
 
 
-def _image(line: Record) -> int | None:
+def _read_image_size(line: Record) -> int | None:
     """Return the side of a square image, from (3, 224, 224) or (8, 3, 224, 224)."""
     if not line.has("input_shape"):
         return None
     try:
         shape = ast.literal_eval(line.text("input_shape"))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):  # of brackets without an end
-        line.wrong("input_shape", f"{brief(line.text('input_shape'))} is no shape")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # of unbalanced brackets
+        line.refuse("input_shape", f"{brief(line.text('input_shape'))} is not a shape")
     sides = shape[-2:] if isinstance(shape, tuple) and len(shape) >= 3 else ()
     square = len(sides) == 2 and type(sides[0]) is int and sides[0] == sides[1]
     return int(sides[0]) if square else None

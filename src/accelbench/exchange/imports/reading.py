@@ -1,7 +1,4 @@
-"""Reading the files of a format into results and their runs.
-
-The formats that can be imported, and reading files of one of them.
-"""
+"""The formats that can be imported, and reading their files into results and runs."""
 
 from __future__ import annotations
 
@@ -33,13 +30,13 @@ from accelbench.exchange.imports import (
 from accelbench.exchange.imports.ours import (
     Run,
     Table,
+    has_other_source,
     has_samples,
-    once,
-    says_another,
-    told_as_csv,
-    told_as_json,
+    iter_csv_results,
+    iter_json_results,
+    unique_runs,
 )
-from accelbench.exchange.imports.records import MalformedError, object_of
+from accelbench.exchange.imports.records import MalformedError, read_object
 from accelbench.exchange.imports.result_row import (
     READ_AT,
     Source,
@@ -51,67 +48,102 @@ from accelbench.store.body_to_row import MisfitError, convert_value, spell_time
 from accelbench.store.duck import quote_sql
 from accelbench.store.merge_validation import ConflictError
 
-#: None is a line that is there and has no figure: it did not run.
+#: None stands for a line without a value, which did not run.
 Rows = Callable[[Path, Source], Iterator[dict[str, Any] | None]]
 Tables = Callable[[Path, Source, Run], Table]
 
 
-#: The kind whose lines each say whose they are.
+#: Names of formats. Each line of a tidy table names its source.
 CSV = "csv"
 TIDY = "tidy"
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A format: its content, whose results they are, and its reader."""
+class ImportFormat:
+    """Format of files to import, with its owner and its reader."""
 
     name: str
-    what: str
-    pattern: str  # of its files in a folder
+    description: str
+    pattern: str  # glob of its files in a folder
     rows: Rows | None = None
-    source: str = ""  # where nobody names another
+    source: str = ""  # the default
     licence: str = ""
-    table: Tables | None = None  # where rows would be too many
+    table: Tables | None = None  # for formats with too many rows for memory
 
 
-KINDS: dict[str, Kind] = {
+IMPORT_FORMATS: dict[str, ImportFormat] = {
     kind.name: kind
     for kind in (
-        Kind("json", "our result files and exports", ours.JSON_PATTERN, ours.json_rows),
-        Kind(CSV, "our exports as CSV", ours.CSV_PATTERN, ours.csv_rows),
-        Kind("parquet", "our exports as Parquet", parquet.PATTERN, table=tables.ours),
-        Kind(TIDY, "public measurements in one schema", parquet.PATTERN, table=tables.tidy),
-        Kind("guide-csv", "the guide's benchmark_results_*.csv", guide.PATTERN, guide.rows),
-        Kind("timm", "timm's benchmark-*.csv", timm.PATTERN, timm.rows, "timm", "Apache-2.0"),
-        Kind("aihub", "Qualcomm AI Hub's perf.yaml, one or a tree of them", aihub.PATTERN,
-             aihub.rows, "qai-hub-models", "BSD-3-Clause"),
-        Kind("aiconfigurator", "aiconfigurator's measured servers", aiconfigurator.PATTERN,
-             aiconfigurator.rows, "aiconfigurator", "Apache-2.0"),
-        Kind("mlperf", "MLPerf Inference's summary_results.json", mlperf.PATTERN, mlperf.rows,
-             "mlperf-inference"),
-        Kind("optimum", "optimum-benchmark's reports", optimum.PATTERN, optimum.rows),
-        Kind("benchmark-app", "OpenVINO's benchmark_app -json_stats", benchmark_app.PATTERN,
-             benchmark_app.rows),
-        Kind("pytest-benchmark", "pytest-benchmark's --benchmark-json", pytest_benchmark.PATTERN,
-             pytest_benchmark.rows),
+        ImportFormat(
+            "json", "our result files and exports", ours.JSON_PATTERN, ours.read_json_rows
+        ),
+        ImportFormat(CSV, "our exports as CSV", ours.CSV_PATTERN, ours.read_csv_rows),
+        ImportFormat(
+            "parquet", "our exports as Parquet", parquet.PATTERN, table=tables.read_export
+        ),
+        ImportFormat(
+            TIDY, "public measurements in one schema", parquet.PATTERN, table=tables.read_tidy
+        ),
+        ImportFormat(
+            "guide-csv", "the guide's benchmark_results_*.csv", guide.PATTERN, guide.read_rows
+        ),
+        ImportFormat(
+            "timm", "timm's benchmark-*.csv", timm.PATTERN, timm.read_rows, "timm", "Apache-2.0"
+        ),
+        ImportFormat(
+            "aihub",
+            "Qualcomm AI Hub's perf.yaml, one or a tree of them",
+            aihub.PATTERN,
+            aihub.read_rows,
+            "qai-hub-models",
+            "BSD-3-Clause",
+        ),
+        ImportFormat(
+            "aiconfigurator",
+            "aiconfigurator's measured servers",
+            aiconfigurator.PATTERN,
+            aiconfigurator.read_rows,
+            "aiconfigurator",
+            "Apache-2.0",
+        ),
+        ImportFormat(
+            "mlperf",
+            "MLPerf Inference's summary_results.json",
+            mlperf.PATTERN,
+            mlperf.read_rows,
+            "mlperf-inference",
+        ),
+        ImportFormat("optimum", "optimum-benchmark's reports", optimum.PATTERN, optimum.read_rows),
+        ImportFormat(
+            "benchmark-app",
+            "OpenVINO's benchmark_app -json_stats",
+            benchmark_app.PATTERN,
+            benchmark_app.read_rows,
+        ),
+        ImportFormat(
+            "pytest-benchmark",
+            "pytest-benchmark's --benchmark-json",
+            pytest_benchmark.PATTERN,
+            pytest_benchmark.read_rows,
+        ),
     )
-}  # fmt: skip
+}
 
 
-def kind_of(name: str) -> Kind:
-    """Return the format of a name."""
-    if name not in KINDS:
+def find_format(name: str) -> ImportFormat:
+    """Return a format by its name, or raise UsageError."""
+    if name not in IMPORT_FORMATS:
         raise UsageError(
-            f"There is no kind named {in_quotes(name)}.", f"Known: {', '.join(KINDS)}."
+            f"There is no kind named {in_quotes(name)}.", f"Known: {', '.join(IMPORT_FORMATS)}."
         )
-    return KINDS[name]
+    return IMPORT_FORMATS[name]
 
 
-#: What `run --output-dir` makes of the results that lie beside it.
+#: Folders that `run --output-dir` derives from results.
 _DERIVED = frozenset({"processed_results", "profiles"})
 
 
-def files_of(kind: Kind, path: Path) -> list[Path]:
+def find_files(kind: ImportFormat, path: Path) -> list[Path]:
     """Return the file, or those of the format in a folder."""
     try:
         if path.is_file():
@@ -132,13 +164,13 @@ def files_of(kind: Kind, path: Path) -> list[Path]:
     return files
 
 
-def digest_of(files: Sequence[Path]) -> str:
-    """Return the digest of the files' content, independent of names and places."""
-    each = sorted(map(_digest, files))
+def digest_files(files: Sequence[Path]) -> str:
+    """Return a digest of the files' content, independent of names and places."""
+    each = sorted(map(_digest_file, files))
     return hashlib.sha256("".join(each).encode()).hexdigest()[:16]
 
 
-def _digest(file: Path) -> str:
+def _digest_file(file: Path) -> str:
     try:
         with file.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -153,13 +185,13 @@ class ImportedResults:
     run_id: str
     source: Source
     files: Sequence[Path]
-    results: int  # some may be there already, or be equal in everything
+    results: int  # their number, with duplicates and known ones
     runs: Sequence[Run]
     bodies: Sequence[Mapping[str, Any]] = ()
-    queries: Sequence[str] = ()  # for what is too much to be held
-    keep_theirs: int = 0  # that say whose they are, although who imports has named a source
-    samples_left: Sequence[Path] = ()  # tables whose samples are not read: a result file has them
-    empty: int = 0  # lines without a figure, which are passed over: they did not run
+    queries: Sequence[str] = ()  # for content that is too large for memory
+    kept_sources: int = 0  # results that keep their source although the user named one
+    unread_samples: Sequence[Path] = ()  # tables whose samples are not imported
+    empty: int = 0  # skipped lines without a value, which did not run
 
     @property
     def facts(self) -> list[Fact]:
@@ -174,15 +206,15 @@ def read_import(
     licence: str | None = None,
     measured_at: str = "",
 ) -> ImportedResults:
-    """Read a file, or all of a format in a folder: every one of them, or none.
+    """Read a file, or all files of a format in a folder; one malformed file refuses all.
 
-    `source` names whose results they are (default: the format's owner, or its name). Raises
-    UsageError if there is no such format, file or moment, or a file is malformed.
+    `source` names the origin of the results (default: the format's owner, or its name). Raises
+    UsageError if the format, the file or the time is not valid, or a file is malformed.
     """
-    form = kind_of(kind)
-    files = files_of(form, path)
-    whose = _whose(form, source, commit, licence, measured_at)
-    run_id = f"import-{digest([kind, whose.to_dict(), digest_of(files)])}"
+    form = find_format(kind)
+    files = find_files(form, path)
+    whose = _resolve_source(form, source, commit, licence, measured_at)
+    run_id = f"import-{digest([kind, whose.to_dict(), digest_files(files)])}"
     itself = {
         "started_at": (now := utc_now()),
         "finished_at": now,
@@ -190,55 +222,57 @@ def read_import(
         "label": whose.name,
         "environment": {"source": whose.to_dict(), "files": [file.name for file in files]},
     }
-    own = Run(run_id, itself, own=True)
+    own = Run(run_id, itself, is_import=True)
     try:
-        return _read(form, files, whose, own)
+        return _read_files(form, files, whose, own)
     except MalformedError as error:
-        error.advice = f"{error.advice} Nothing of it was imported.".lstrip()
+        error.advice = f"{error.advice} Nothing was imported.".lstrip()
         raise
 
 
-def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> ImportedResults:
+def _read_files(
+    form: ImportFormat, files: Sequence[Path], whose: Source, own: Run
+) -> ImportedResults:
     if form.table:
         read = [form.table(file, whose, own) for file in files]
-        runs = once([*(run for table in read for run in table.runs), own])
-        rows, theirs = sum(table.rows for table in read), sum(table.theirs for table in read)
+        runs = unique_runs([*(run for table in read for run in table.runs), own])
+        rows, sourced = sum(table.rows for table in read), sum(table.sourced for table in read)
         queries = [table.query for table in read]
-        kept = theirs if whose.named else 0
+        kept = sourced if whose.is_named else 0
         left = [file for file, table in zip(files, read, strict=True) if table.samples]
         empty = sum(table.empty for table in read)
         return ImportedResults(own.id, whose, files, rows, runs, (), queries, kept, left, empty)
     lines = [body for file in files for body in form.rows(file, whose)] if form.rows else []
     bodies = [body for body in lines if body is not None]
     refuse_contradictions(split_records(body for body in bodies if READ_AT in body))
-    runs = [*_runs_of(bodies), own]
-    kept = sum(says_another(body, whose) for body in bodies) if whose.named else 0
+    runs = [*_collect_runs(bodies), own]
+    kept = sum(has_other_source(body, whose) for body in bodies) if whose.is_named else 0
     left = [file for file in files if form.name == CSV and has_samples(file)]
     empty = len(lines) - len(bodies)
     return ImportedResults(own.id, whose, files, len(bodies), runs, bodies, (), kept, left, empty)
 
 
-def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:
+def _collect_runs(bodies: Iterable[dict[str, Any]]) -> list[Run]:
     runs: dict[str, Run] = {}
     for body in bodies:
         about = body.pop(RUN, None)
         if not about or not body.get("run_id"):
             continue
         run = Run(str(body["run_id"]), about)
-        runs[run.id] = min(runs.get(run.id, run), run, key=_began)
+        runs[run.id] = min(runs.get(run.id, run), run, key=_start_time)
     return list(runs.values())
 
 
-def _began(run: Run) -> str:
+def _start_time(run: Run) -> str:
     return str(run.about.get("started_at") or "")
 
 
-def _whose(
-    form: Kind, source: str | None, commit: str, licence: str | None, measured_at: str
+def _resolve_source(
+    form: ImportFormat, source: str | None, commit: str, licence: str | None, measured_at: str
 ) -> Source:
     if source and form.name == TIDY:
         raise UsageError(
-            "A tidy table says whose each of its figures is.",
+            "A tidy table names the source of each result.",
             "Leave out --source; the column is `source`.",
         )
     for word in (source, commit, licence):
@@ -247,62 +281,64 @@ def _whose(
                 f"{in_quotes(word)} has characters that cannot be shown.", "Leave them out."
             )
     if source is not None and not source.strip():
-        raise UsageError("--source is empty.", "Say whose figures they are, or leave it out.")
+        raise UsageError("--source is empty.", "Name the source of the results, or leave it out.")
     return Source(
         name=source or form.source or form.name,
         commit=commit,
         licence=form.licence if licence is None else licence,
-        measured_at=_moment(measured_at),
-        named=source is not None,
+        measured_at=_parse_time(measured_at),
+        is_named=source is not None,
     )
 
 
-def _moment(text: str) -> str:
+def _parse_time(text: str) -> str:
     if not text:
         return ""
     try:
         moment = str(convert_value("time", text))
     except MisfitError as error:
-        raise UsageError(f"{in_quotes(text)} is no date.", "Write it as 2026-08-08.") from error
+        raise UsageError(f"{in_quotes(text)} is not a date.", "Write it as 2026-08-08.") from error
     if moment > spell_time(latest_time()):
-        raise UsageError(f"{text} is in the future.", "Say when it was measured.")
+        raise UsageError(f"{text} is in the future.", "Give the date of the measurement.")
     return moment
 
 
-def placed(kind: str, files: Sequence[Path], conflict: ConflictError) -> Exception:
-    """Return a conflict with file, line and field, if a file states that value."""
+def locate_conflict(kind: str, files: Sequence[Path], conflict: ConflictError) -> Exception:
+    """Return a conflict with file, line and field, if a file has that value."""
     for file in files:
-        lines = list(_told(kind, file, conflict.result_id, conflict.column))
-        claim_line, known = (_first(lines, value) for value in (conflict.claim, conflict.known))
+        lines = list(_find_lines(kind, file, conflict.result_id, conflict.column))
+        claim_line, known = (
+            _first_line(lines, value) for value in (conflict.claim, conflict.known)
+        )
         if claim_line is None:
             continue
-        # Of two lines of one file the later is the one that says something else.
+        # Of two lines in one file, the later one is in conflict.
         line, value, other = claim_line, conflict.claim, conflict.known
         if known is not None and known > claim_line:
             line, value, other = known, other, value
-        name = tidy.FIGURES.get(conflict.column) if kind == TIDY else None
-        why = f"it is {value}, where the result {conflict.result_id} has {other}"
+        name = tidy.COLUMN_NAMES.get(conflict.column) if kind == TIDY else None
+        why = f"it is {value}, and the result {conflict.result_id} has {other}"
         return MalformedError(file, line, name or conflict.column, why, conflict.advice)
     return conflict
 
 
-def _first(lines: Sequence[tuple[int, Any]], value: Any) -> int | None:
+def _first_line(lines: Sequence[tuple[int, Any]], value: Any) -> int | None:
     return next((line for line, figure in lines if figure == value), None)
 
 
-def _told(kind: str, file: Path, result_id: str, column: str) -> Iterator[tuple[int, Any]]:
+def _find_lines(kind: str, file: Path, result_id: str, column: str) -> Iterator[tuple[int, Any]]:
     if kind == "json":
-        for record, body in told_as_json(object_of(file)):
+        for record, body in iter_json_results(read_object(file)):
             if body["result_id"] == result_id:
                 yield (record.lines or {}).get(column, record.line), body.get(column)
     elif kind == "csv":
-        for line, body in told_as_csv(file):
+        for line, body in iter_csv_results(file):
             if body["result_id"] == result_id:
                 yield line.line, body.get(column)
     elif kind == TIDY:
-        yield from tidy.lines_of(file, result_id, column)
+        yield from tidy.find_lines(file, result_id, column)
     elif kind == "parquet":
-        with parquet.looking_at(file) as con:
-            query = f'''SELECT file_row_number + 1, "{column}" FROM {parquet.read(file)}
+        with parquet.open_parquet(file) as con:
+            query = f'''SELECT file_row_number + 1, "{column}" FROM {parquet.rows_sql(file)}
                 WHERE result_id = {quote_sql(result_id)}'''  # noqa: S608 — our column
             yield from con.execute(query).fetchall()

@@ -1,4 +1,4 @@
-"""timm's benchmark tables: results in columns, device and versions in the file's name."""
+"""Importer of timm's benchmark tables, with device and versions in the file's name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from accelbench.core.plausible_values import OTHER_RATE_TOLERANCE
 from accelbench.core.ranges import OPERATIONS
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import Architecture, Family, Mode
-from accelbench.exchange.imports.records import MalformedError, Record, table_of
-from accelbench.exchange.imports.result_row import Source, imported
+from accelbench.exchange.imports.records import MalformedError, Record, read_table
+from accelbench.exchange.imports.result_row import Source, build_result
 
 PATTERN = "benchmark-*.csv"
 
@@ -21,24 +21,24 @@ _NAME = re.compile(
     r"-pt(?P<torch>\d{3})-(?:cu(?P<cuda>\d{3})|cpu)-(?P<device>[a-z0-9_]+?)(?P<compiled>-dynamo)?\.csv"
 )
 _MODES = {"infer": Mode.INFERENCE, "train": Mode.TRAINING}
-#: `--amp` is autocast to fp16 where nothing else is said.
+#: `--amp` is autocast to fp16 unless another type is given.
 _PRECISIONS = {"amp": "amp-fp16", "fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 _GEFORCE = re.compile(r"(?:rtx)?(\d{4})(ti|super)?")
 _CORE = re.compile(r"(i\d)_?(\d+[a-z]*)")
 
 
-def rows(file: Path, source: Source) -> Iterator[dict[str, Any] | None]:
+def read_rows(file: Path, source: Source) -> Iterator[dict[str, Any] | None]:
     """Yield one row per model; None for one that did not run."""
     name = _NAME.fullmatch(file.name)
     if name is None:
         why = (
-            "its name does not say what was run where, as"
-            " benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv does"
+            "its name has no mode, precision and device, such as"
+            " benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv"
         )
         raise MalformedError(file, None, None, why)
     if name["precision"] not in _PRECISIONS:
         raise MalformedError(
-            file, None, None, f"no precision is called {in_quotes(name['precision'])}"
+            file, None, None, f"{in_quotes(name['precision'])} is not a known precision"
         )
     prefix = name["mode"]
     common = {
@@ -47,33 +47,33 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any] | None]:
         "modality": "vision",
         "hardware": "cuda" if name["cuda"] else "cpu",
         "runtime": "pytorch",
-        "device_name": device_name(name["device"]),
+        "device_name": expand_device_name(name["device"]),
         "precision": _PRECISIONS[name["precision"]],
         "mode": _MODES[prefix].value,
         "compiled": name["compiled"] is not None,
         "options": {"layout": name["layout"]},
         "throughput_unit": "images/s",
     }
-    conditions = {"torch": torch_version(name["torch"])}
+    conditions = {"torch": format_torch_version(name["torch"])}
     if name["cuda"]:
         conditions["cuda"] = f"{name['cuda'][:-1]}.{name['cuda'][-1]}"
     measured = (f"{prefix}_samples_per_sec", f"{prefix}_step_time", f"{prefix}_batch_size")
-    for line in table_of(file, ("model", *measured)):
+    for line in read_table(file, ("model", *measured)):
         if not any(map(line.has, measured)):
             yield None
             continue
-        columns = {**common, **_columns(line, prefix)}
-        yield imported(source, columns, conditions, at=line, rates=OTHER_RATE_TOLERANCE)
+        columns = {**common, **_read_columns(line, prefix)}
+        yield build_result(source, columns, conditions, at=line, rates=OTHER_RATE_TOLERANCE)
 
 
-def _columns(line: Record, prefix: str) -> dict[str, Any]:
+def _read_columns(line: Record, prefix: str) -> dict[str, Any]:
     millions = line.number("param_count") if line.has("param_count") else None
     size = f"{prefix}_img_size"
     counts = {"gmacs": f"{prefix}_gmacs", "mega_activations": f"{prefix}_macts"}
     return {
         "model": line.text("model"),
         "batch_size": line.whole(f"{prefix}_batch_size"),
-        "image_size": line.whole_if(size),
+        "image_size": line.optional_whole(size),
         "latency_mean_ms": line.number(f"{prefix}_step_time", above=0),
         "throughput": line.number(f"{prefix}_samples_per_sec", above=0),
         "parameters": None if millions is None else round(millions * 1e6),
@@ -85,13 +85,13 @@ def _columns(line: Record, prefix: str) -> dict[str, Any]:
     }
 
 
-def torch_version(digits: str) -> str:
-    """Format 240 as 2.4.0; of the first version only two parts are given: 113 is 1.13."""
+def format_torch_version(digits: str) -> str:
+    """Format 240 as 2.4.0, and 113 as 1.13: versions 1 have only two parts."""
     return f"1.{digits[1:]}" if digits[0] == "1" else ".".join(digits)
 
 
-def device_name(word: str) -> str:
-    """Return the usual name of a device; an unknown word stays as it is."""
+def expand_device_name(word: str) -> str:
+    """Return the usual name of a device; an unknown word is not changed."""
     if card := _GEFORCE.fullmatch(word):
         kind = {"ti": " Ti", "super": " SUPER", None: ""}[card[2]]
         return f"NVIDIA GeForce RTX {card[1]}{kind}"

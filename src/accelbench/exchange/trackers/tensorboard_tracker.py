@@ -1,8 +1,8 @@
-"""Results as event files of TensorBoard, by tensorboardX, in two trees.
+"""Results as event files of TensorBoard, written by tensorboardX in two trees.
 
-`by_batch_size/` has a curve over batch sizes per series of a run; `configurations/` has each result
-as a session of the HPARAMS page, with the launches of a configuration as one group. A folder
-appears whole or not at all.
+`by_batch_size/` has a curve over batch sizes per series of a run. `configurations/` has each result
+as a session of the HPARAMS page, with the launches of a configuration as one group. A folder is
+created completely or not at all.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
 
 CURVES, SESSIONS = "by_batch_size", "configurations"
-#: In a folder, the ids of the results that are in it.
+#: File with the ids of a folder's results.
 _MARK = "accelbench.json"
-#: Of a series' name as much as a folder's name holds beside what tells it from the others.
-_LONGEST = 150
+#: Characters of a series' name in a folder's name, which also has a digest.
+_MAX_NAME_LENGTH = 150
 _PLUGIN = "hparams"
-#: What files have to be called that TensorBoard reads.
-_EVENTS = "events.out.tfevents"
-#: Figures that a page of curves is for; the table of sessions has them all.
+#: Name prefix of the files that TensorBoard reads.
+_EVENTS_PREFIX = "events.out.tfevents"
+#: Values shown as curves; the table of sessions has all values.
 _CURVES = ("latency", "throughput", "memory", "tokens", "energy", "ttft", "tpot")
 
 
 def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; return how many."""
+    """Write results that the folder does not have yet; return their number."""
     if "://" in place:
         raise UsageError(
             f"Event files are written into a folder, not to {visible(place)}.", "Name a folder."
         )
     try:
-        import tensorboardX  # noqa: F401 — before anything is made
+        import tensorboardX  # noqa: F401 — before anything is created
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             "tensorboardX", "tensorboard", "Exporting to TensorBoard"
@@ -55,7 +55,7 @@ def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
     every = list(results)
     try:
         new = sum(_write_session(folder / SESSIONS, result) for result in every)
-        for group in _by_series(every):
+        for group in _group_by_series(every):
             _write_curves(folder / CURVES, group)
     except OSError as error:
         raise SurroundingsError(
@@ -64,27 +64,29 @@ def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
     return new
 
 
-def _by_series(results: Iterable[TrackedResult]) -> list[list[TrackedResult]]:
+def _group_by_series(results: Iterable[TrackedResult]) -> list[list[TrackedResult]]:
     def key(result: TrackedResult) -> tuple[str, ...]:
         return (result.series, *(result.tags.get(n, "") for n in ("run_id", "arm", "launch")))
 
-    known = [result for result in results if result.batch and result.figures]
+    known = [result for result in results if result.batch and result.values]
     return [list(group) for _, group in groupby(sorted(known, key=key), key=key)]
 
 
 def _write_curves(parent: Path, group: list[TrackedResult]) -> None:
     first = group[0]
     tags = first.tags
-    apart = [tags.get(name, "") for name in ("run_id", "arm", "launch")]
-    place = parent / _folder(first.series, *apart)
-    have = _ids(place)
-    new = sorted((r for r in group if r.result_id not in have), key=lambda result: result.batch)
+    identity = [tags.get(name, "") for name in ("run_id", "arm", "launch")]
+    place = parent / _folder_name(first.series, *identity)
+    written_ids = _read_ids(place)
+    new = sorted(
+        (r for r in group if r.result_id not in written_ids), key=lambda result: result.batch
+    )
     if not new:
         return
 
     def write(writer: SummaryWriter) -> None:
         for result in new:
-            for name, known in result.figures.items():
+            for name, known in result.values.items():
                 if name.startswith(_CURVES):
                     writer.add_scalar(f"{CURVES}/{name}", known, result.batch, result.started)
             for phase, samples in result.samples.items():
@@ -96,28 +98,30 @@ def _write_curves(parent: Path, group: list[TrackedResult]) -> None:
                         f"samples/{phase}_ms", values, result.batch, walltime=result.started
                     )
 
-    _whole(place, write, [*have, *(result.result_id for result in new)])
+    _write_folder(place, write, [*written_ids, *(result.result_id for result in new)])
 
 
 def _write_session(parent: Path, result: TrackedResult) -> bool:
-    place = parent / _folder(result.name, result.result_id)
-    if result.result_id in _ids(place):
+    place = parent / _folder_name(result.name, result.result_id)
+    if result.result_id in _read_ids(place):
         return False
 
     def write(writer: SummaryWriter) -> None:
-        figures = {f"{SESSIONS}/{name}": known for name, known in result.figures.items()}
-        for tag, about in _session(result, list(figures)):
-            _add(writer, tag, about, result.started)
+        figures = {f"{SESSIONS}/{name}": known for name, known in result.values.items()}
+        for tag, about in _session_messages(result, list(figures)):
+            _add_summary(writer, tag, about, result.started)
         for name, known in figures.items():
             writer.add_scalar(name, known, 0, result.started)
         if result.notes:
             writer.add_text("notes", "\n\n".join(result.notes), 0, result.started)
 
-    _whole(place, write, [result.result_id])
+    _write_folder(place, write, [result.result_id])
     return True
 
 
-def _session(result: TrackedResult, figures: list[str]) -> list[tuple[str, HParamsPluginData]]:
+def _session_messages(
+    result: TrackedResult, figures: list[str]
+) -> list[tuple[str, HParamsPluginData]]:
     """Return the three messages of a session of the HPARAMS page."""
     from tensorboardX.proto.api_pb2 import Experiment, HParamInfo, MetricInfo, MetricName, Status
     from tensorboardX.proto.plugin_hparams_pb2 import (
@@ -131,7 +135,10 @@ def _session(result: TrackedResult, figures: list[str]) -> list[tuple[str, HPara
         (result.configuration, *(result.tags.get(name, "") for name in ("run_id", "arm")))
     ).strip()
     start = SessionStartInfo(group_name=group, start_time_secs=began)
-    asked = {**result.parameters, **{f"accelbench.{k}": v for k, v in _told(result).items()}}
+    asked = {
+        **result.parameters,
+        **{f"accelbench.{k}": v for k, v in _session_facts(result).items()},
+    }
     for name, known in asked.items():
         if isinstance(known, bool):
             start.hparams[name].bool_value = known
@@ -143,7 +150,7 @@ def _session(result: TrackedResult, figures: list[str]) -> list[tuple[str, HPara
         hparam_infos=[HParamInfo(name=name) for name in asked],
         metric_infos=[MetricInfo(name=MetricName(tag=tag)) for tag in figures],
     )
-    status = Status.Value("STATUS_SUCCESS" if result.ok else "STATUS_FAILURE")
+    status = Status.Value("STATUS_SUCCESS" if result.is_ok else "STATUS_FAILURE")
     end = SessionEndInfo(status=status, end_time_secs=ended)
     return [
         ("_hparams_/experiment", HParamsPluginData(experiment=experiment, version=0)),
@@ -152,12 +159,14 @@ def _session(result: TrackedResult, figures: list[str]) -> list[tuple[str, HPara
     ]
 
 
-def _told(result: TrackedResult) -> dict[str, str]:
+def _session_facts(result: TrackedResult) -> dict[str, str]:
     names = ("status", "provenance", "source", "emulated", "quality", "verification", "label")
     return {name: result.tags[name] for name in (*names, "git_commit") if name in result.tags}
 
 
-def _add(writer: SummaryWriter, tag: str, about: HParamsPluginData, moment: float | None) -> None:
+def _add_summary(
+    writer: SummaryWriter, tag: str, about: HParamsPluginData, moment: float | None
+) -> None:
     from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
 
     data = SummaryMetadata.PluginData(plugin_name=_PLUGIN, content=about.SerializeToString())
@@ -165,12 +174,12 @@ def _add(writer: SummaryWriter, tag: str, about: HParamsPluginData, moment: floa
     writer.file_writer.add_summary(Summary(value=[value]), walltime=moment)
 
 
-def _folder(name: str, *apart: str) -> str:
-    mark = hashlib.sha256("\0".join([name, *apart]).encode()).hexdigest()[:10]
-    return f"{safe_name(name)[:_LONGEST]}-{mark}"
+def _folder_name(name: str, *identity: str) -> str:
+    mark = hashlib.sha256("\0".join([name, *identity]).encode()).hexdigest()[:10]
+    return f"{safe_name(name)[:_MAX_NAME_LENGTH]}-{mark}"
 
 
-def _ids(place: Path) -> list[str]:
+def _read_ids(place: Path) -> list[str]:
     mark = place / _MARK
     if not mark.is_file():
         return []
@@ -180,7 +189,7 @@ def _ids(place: Path) -> list[str]:
         return []
 
 
-def _whole(place: Path, write: Callable[[SummaryWriter], None], ids: list[str]) -> None:
+def _write_folder(place: Path, write: Callable[[SummaryWriter], None], ids: list[str]) -> None:
     """Let a writer fill a temporary folder, whose files then move to the place."""
     from tensorboardX import SummaryWriter
 
@@ -192,8 +201,8 @@ def _whole(place: Path, write: Callable[[SummaryWriter], None], ids: list[str]) 
             write(writer)
         finally:
             writer.close()
-        for file in beside.glob(f"{_EVENTS}*"):  # their names have this machine's
-            file.rename(beside / f"{_EVENTS}.{time.time_ns()}.{os.urandom(4).hex()}")
+        for file in beside.glob(f"{_EVENTS_PREFIX}*"):  # their names contain the host name
+            file.rename(beside / f"{_EVENTS_PREFIX}.{time.time_ns()}.{os.urandom(4).hex()}")
         (beside / _MARK).write_text(json.dumps(ids) + "\n", encoding="utf-8")
         if not place.exists():
             beside.rename(place)

@@ -1,7 +1,7 @@
-"""A result as experiment trackers keep a run: parameters, values, tags and a document.
+"""Result in the form of experiment trackers: parameters, values, tags and a document.
 
-Every tracker gets the same under the names of the store's columns. Unknown values are left out.
-Host names are not exported, and of a path in a home folder only what is below `~`.
+Every tracker gets the same values, under the names of the store's columns. Unknown values are left
+out. Host names are not exported, and paths in a home folder start with `~`.
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ from accelbench.core.formatting import UNKNOWN_MODEL
 from accelbench.core.safe_text import hide_homes, visible
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 
 Row = Mapping[str, Any]
 Parameter = str | int | float | bool
 
-#: What a configuration is made of: every column of a case, but for what only labels a figure.
+#: Columns of a configuration: every column of a case, without mere labels of values.
 _LABELS = frozenset({"throughput_unit", "input_shape", "options"})
 _PARAMETERS = tuple(c.name for c in COLUMNS if c.role == "case" and c.name not in _LABELS)
-#: Whatever is measured, with the ends of its intervals; and what is said of such a figure.
-_FIGURES = tuple(c.name for c in COLUMNS if c.role == "metric" and c.kind in ("float", "int"))
+#: Measured values with the bounds of their intervals, and remarks about them.
+_VALUES = tuple(c.name for c in COLUMNS if c.role == "metric" and c.kind in ("float", "int"))
 _REMARKS = tuple(c.name for c in COLUMNS if c.role == "metric" and c.kind == "bool")
-#: Of the other columns those that somebody filters or groups runs by.
+#: Other columns that are useful to filter or group runs.
 _TAGS = (
     *("result_id", "run_id", "case_id", "series_key", "launch", "arm"),
     *("status", "reason", "provenance", "quality", "emulated"),
     *("verification", "self_check", "steps_verified"),
     *("throughput_unit", "memory_source", "weights_digest", "protocol_version"),
 )
-_OF_THE_RUN = ("label", "git_commit", "git_branch")
-#: What is kept apart from the document.
+_RUN_TAGS = ("label", "git_commit", "git_branch")
+#: Columns that are not in the document.
 _NESTED = ("samples", "sampling")
-#: Signs that MLflow takes in a name; the other trackers take them all.
-_NAME_SIGNS = re.compile(r"[^\w\-. /]")
-#: Nothing was run: there is no run to keep.
+#: Characters that MLflow refuses in a name; the other trackers accept all.
+_REFUSED_CHARACTERS = re.compile(r"[^\w\-. /]")
+#: Statuses of results that never ran.
 _NEVER_RUN = frozenset({Status.UNSUPPORTED, Status.SKIPPED})
 
 
 @dataclass(frozen=True)
 class TrackedResult:
-    """A result as given to a tracker."""
+    """Result as given to a tracker."""
 
-    result_id: str  # recognises the same result
-    name: str  # the question, place, launch, and whether it is emulated, simulated or imported
+    result_id: str  # identifies the result
+    name: str  # configuration, device, launch and a mark such as "emulated"
     configuration: str  # the same for all its launches
     series: str  # the same for all its batches
-    parameters: Mapping[str, Parameter]  # the configuration, by column
-    figures: Mapping[str, float]  # its values, by column
+    parameters: Mapping[str, Parameter]  # of the configuration, by column
+    values: Mapping[str, float]  # by column
     tags: Mapping[str, str]  # to filter runs by
     notes: Sequence[str]  # sentences
     document: Mapping[str, Any]  # the whole result
     samples: Mapping[str, Sequence[int]] = field(default_factory=dict)
     started: float | None = None  # in seconds since 1970, if known
-    finished: float | None = None  # likewise
+    finished: float | None = None  # in seconds since 1970, if known
 
     @property
     def model(self) -> str:
         return str(self.parameters.get("model") or UNKNOWN_MODEL)
 
     @property
-    def ok(self) -> bool:
+    def is_ok(self) -> bool:
         return self.tags.get("status") == Status.OK
 
     @property
@@ -78,29 +78,29 @@ class TrackedResult:
 
 
 def was_run(row: Row) -> bool:
-    """Return whether there was anything that a tracker could keep a run of."""
+    """Return whether a result was run, so that trackers can store it."""
     return row.get("status") not in _NEVER_RUN
 
 
-def tracked(row: Row, run: Row) -> TrackedResult:
-    """Return a row, with its samples if wanted, as trackers keep it."""
+def to_tracked_result(row: Row, run: Row) -> TrackedResult:
+    """Return a row in the form of trackers, with its samples if it has them."""
     if row.get("run_id"):
         row = {**row, "run_id": anonymous_run_id(str(row["run_id"]))}
-    configuration = title(row)
+    configuration = format_title(row)
     arm = f", {row['arm']}" if row.get("arm") else ""
     number = row.get("launch")
     launch = "" if number is None else f" launch {number}"
-    mark = _mark(row)
+    mark = _describe_origin(row)
     return TrackedResult(
         result_id=str(row.get("result_id") or ""),
         name=f"{configuration}{launch}{arm}{f' ({mark})' if mark else ''}",
         configuration=configuration,
-        series=title({**row, "batch_size": None}),
-        parameters=dict(_parameters(row)),
-        figures=dict(_figures(row)),
-        tags=dict(_tags(row, run)),
-        notes=[_shown(note) for note in _notes(row)],
-        document=_without_homes(
+        series=format_title({**row, "batch_size": None}),
+        parameters=dict(_iter_parameters(row)),
+        values=dict(_iter_values(row)),
+        tags=dict(_iter_tags(row, run)),
+        notes=[_format_value(note) for note in _iter_notes(row)],
+        document=_hide_homes(
             {
                 name: known
                 for name, known in row.items()
@@ -108,12 +108,12 @@ def tracked(row: Row, run: Row) -> TrackedResult:
             }
         ),
         samples=dict(row.get("samples") or {}),
-        started=_seconds(row.get("started_at")),
-        finished=_seconds(row.get("finished_at")),
+        started=_to_seconds(row.get("started_at")),
+        finished=_to_seconds(row.get("finished_at")),
     )
 
 
-def _mark(row: Row) -> str:
+def _describe_origin(row: Row) -> str:
     provenance = str(row.get("provenance") or "")
     source = source_of(row)
     words = ["" if provenance in ("", Provenance.MEASURED) else provenance]
@@ -123,58 +123,61 @@ def _mark(row: Row) -> str:
     return visible(", ".join(filter(None, words)))
 
 
-def _parameters(row: Row) -> Iterator[tuple[str, Parameter]]:
+def _iter_parameters(row: Row) -> Iterator[tuple[str, Parameter]]:
     for name in _PARAMETERS:
         known = row.get(name)
         if known is not None and known != "":
-            yield name, known if isinstance(known, (bool, int, float)) else _shown(known)
+            yield name, known if isinstance(known, (bool, int, float)) else _format_value(known)
     for name, known in (row.get("options") or {}).items():
-        yield _name(f"option.{name}"), known if isinstance(known, (bool, int)) else _shown(known)
+        yield (
+            _safe_name(f"option.{name}"),
+            known if isinstance(known, (bool, int)) else _format_value(known),
+        )
 
 
-def _figures(row: Row) -> Iterator[tuple[str, float]]:
+def _iter_values(row: Row) -> Iterator[tuple[str, float]]:
     for name, known in [
-        *((name, row.get(name)) for name in _FIGURES),
-        *((_name(f"extra.{name}"), known) for name, known in (row.get("extra") or {}).items()),
+        *((name, row.get(name)) for name in _VALUES),
+        *((_safe_name(f"extra.{name}"), known) for name, known in (row.get("extra") or {}).items()),
     ]:
         if isinstance(known, (int, float)) and math.isfinite(known):
             yield name, float(known)
 
 
-def _tags(row: Row, run: Row) -> Iterator[tuple[str, str]]:
-    for facts, names in ((row, (*_TAGS, *_REMARKS)), (run, _OF_THE_RUN)):
+def _iter_tags(row: Row, run: Row) -> Iterator[tuple[str, str]]:
+    for facts, names in ((row, (*_TAGS, *_REMARKS)), (run, _RUN_TAGS)):
         for name in names:
             known = facts.get(name)
             if known is not None and known != "":
-                yield name, str(known).lower() if isinstance(known, bool) else _shown(known)
+                yield name, str(known).lower() if isinstance(known, bool) else _format_value(known)
     if source := source_of(row):
-        yield "source", _shown(source)
+        yield "source", _format_value(source)
 
 
-def _notes(row: Row) -> Iterator[str]:
+def _iter_notes(row: Row) -> Iterator[str]:
     for name in ("message", "advice"):
         if row.get(name):
             yield str(row[name])
     yield from map(str, row.get("warnings") or ())
 
 
-def _shown(known: object) -> str:
+def _format_value(known: object) -> str:
     return visible(hide_homes(str(known)))
 
 
-def _name(text: str) -> str:
-    return _NAME_SIGNS.sub("_", text)
+def _safe_name(text: str) -> str:
+    return _REFUSED_CHARACTERS.sub("_", text)
 
 
-def _without_homes(known: Any) -> Any:
+def _hide_homes(known: Any) -> Any:
     if isinstance(known, Mapping):
-        return {str(_without_homes(name)): _without_homes(item) for name, item in known.items()}
+        return {str(_hide_homes(name)): _hide_homes(item) for name, item in known.items()}
     if isinstance(known, (list, tuple)):
-        return [_without_homes(item) for item in known]
+        return [_hide_homes(item) for item in known]
     return hide_homes(known) if isinstance(known, str) else known
 
 
-def _seconds(moment: object) -> float | None:
+def _to_seconds(moment: object) -> float | None:
     try:
         return datetime.fromisoformat(str(moment)).timestamp() if moment else None
     except ValueError:

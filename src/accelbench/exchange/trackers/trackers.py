@@ -1,4 +1,4 @@
-"""The experiment trackers that results go to: one entry each."""
+"""Registry of the experiment trackers that results can be exported to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accelbench.core.safe_text import in_quotes
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange.trackers.mlflow_tracker import write_mlflow
 from accelbench.exchange.trackers.tensorboard_tracker import write_tensorboard
-from accelbench.exchange.trackers.tracked_result import TrackedResult, tracked, was_run
+from accelbench.exchange.trackers.tracked_result import TrackedResult, to_tracked_result, was_run
 from accelbench.exchange.trackers.wandb_tracker import write_wandb
 
 
@@ -23,19 +23,19 @@ class Tracker:
 
     title: str  # its usual name
     write: Callable[[str, Iterable[TrackedResult]], int]
-    look: Callable[[str], str]  # returns how to see what was written at a place
+    explain_viewing: Callable[[str], str]  # returns how to view the results written at a place
 
 
-def _look_at_mlflow(place: str) -> str:
+def _explain_mlflow(place: str) -> str:
     if place.startswith(("http://", "https://")):
         return f"See it at {place}"
-    # Of a folder MLflow's own server says no, unless it is told that this is meant.
+    # MLflow's server refuses a folder unless this variable is set.
     allowed = "" if "://" in place else "MLFLOW_ALLOW_FILE_STORE=true "
     return f"See it with: {allowed}mlflow ui --backend-store-uri {shlex.quote(place)}"
 
 
 TRACKERS: Mapping[str, Tracker] = {
-    "mlflow": Tracker("MLflow", write_mlflow, _look_at_mlflow),
+    "mlflow": Tracker("MLflow", write_mlflow, _explain_mlflow),
     "wandb": Tracker(
         "Weights & Biases",
         write_wandb,
@@ -54,27 +54,27 @@ class TrackedExport:
     """Counts of an export to a tracker: new, known, and never run."""
 
     written: int
-    there_already: int
+    known: int
     never_run: int
 
 
-def tracker_named(word: str) -> Tracker:
-    """Return the tracker of a word, or raise UsageError."""
+def find_tracker(word: str) -> Tracker:
+    """Return a tracker by its name, or raise UsageError."""
     if word not in TRACKERS:
         raise UsageError(f"There is no tracker {in_quotes(word)}.", suggest(word, TRACKERS))
     return TRACKERS[word]
 
 
-def export_tracked(
+def export_to_tracker(
     tracker: Tracker,
     place: str,
     rows: Sequence[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]],
 ) -> TrackedExport:
-    """Write results into a tracker, each once."""
+    """Write each result once into a tracker."""
     results = [
-        tracked(row, runs.get(str(row["run_id"])) or {})
-        for row in launches_of(rows)  # wrong in one launch is wrong in all
+        to_tracked_result(row, runs.get(str(row["run_id"])) or {})
+        for row in launches_of(rows)  # wrong outputs in one launch apply to all
         if was_run(row)
     ]
     new = tracker.write(place, results)

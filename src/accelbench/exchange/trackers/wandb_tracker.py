@@ -1,7 +1,7 @@
 """Results as runs of Weights & Biases, written into a folder: `wandb sync` sends them.
 
-Nothing is sent from here, and no account is needed. A run's id is its result's, so that a server
-has it once. A mark is left in its folder when it is whole.
+accelbench sends nothing, and no account is needed. A run's id is its result's, so that a server
+stores it once. A mark in its folder shows that the run is complete.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     import wandb
 
 PROJECT = "accelbench"
-#: In the folder of a run that is whole: the result, too.
+#: File in the folder of a complete run, with the result.
 _MARK = "accelbench-result.json"
-#: Lengths that its server takes: of a run's name and group, and of a tag.
-_LONGEST, _LONGEST_TAG = 128, 64
-#: Set otherwise, it would tell its makers of errors.
+#: Limits of its server for a run's name and group, and for a tag.
+_MAX_NAME_LENGTH, _MAX_TAG_LENGTH = 128, 64
+#: Without these, wandb reports errors to its makers.
 _SETTINGS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 
 
 def write_wandb(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; return how many."""
+    """Write results that the folder does not have yet; return their number."""
     if "://" in place:
         raise UsageError(
             f"Runs of Weights & Biases are written into a folder, not to {visible(place)}.",
-            "Name a folder; then `wandb sync` sends what is in it.",
+            "Name a folder; then `wandb sync` sends its content.",
         )
     for name, known in _SETTINGS.items():
         os.environ.setdefault(name, known)
@@ -44,10 +44,10 @@ def write_wandb(place: str, results: Iterable[TrackedResult]) -> int:
     folder = Path(place).expanduser().resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        known_ids = _known(folder)
+        known_ids = _read_ids(folder)
         new = [result for result in results if result.result_id not in known_ids]
         for result in new:
-            _write(wandb, folder, result)
+            _write_run(wandb, folder, result)
     except (OSError, wandb.errors.Error) as error:
         raise SurroundingsError(
             f"Weights & Biases did not write into {folder}: {visible(str(error))}",
@@ -56,12 +56,12 @@ def write_wandb(place: str, results: Iterable[TrackedResult]) -> int:
     return len(new)
 
 
-def _known(folder: Path) -> set[str]:
+def _read_ids(folder: Path) -> set[str]:
     marks = (folder / "wandb").glob(f"offline-run-*/{_MARK}")
     return {mark.parent.name.rpartition("-")[2] for mark in marks}
 
 
-def _write(module: Any, folder: Path, result: TrackedResult) -> None:
+def _write_run(module: Any, folder: Path, result: TrackedResult) -> None:
     settings = module.Settings(
         console="off",
         silent=True,
@@ -77,11 +77,11 @@ def _write(module: Any, folder: Path, result: TrackedResult) -> None:
         dir=str(folder),
         project=PROJECT,
         id=result.result_id,
-        name=result.name[:_LONGEST],
-        group=result.configuration[:_LONGEST],
+        name=result.name[:_MAX_NAME_LENGTH],
+        group=result.configuration[:_MAX_NAME_LENGTH],
         job_type=str(result.parameters.get("mode") or ""),
         notes="\n".join(result.notes),
-        tags=_tags(result),
+        tags=_build_tags(result),
         config={**result.parameters, "accelbench": dict(result.tags)},
         settings=settings,
     )
@@ -92,18 +92,18 @@ def _write(module: Any, folder: Path, result: TrackedResult) -> None:
                 for number, sample in enumerate(samples):
                     table.add_data(phase, number, sample)
             run.log({"samples": table})
-        run.summary.update(dict(result.figures))
+        run.summary.update(dict(result.values))
         place = Path(run.dir).parent
     finally:
-        run.finish(exit_code=0 if result.ok else 1)
+        run.finish(exit_code=0 if result.is_ok else 1)
     text = json.dumps(result.document, indent=1, ensure_ascii=False, default=str)
     (place / _MARK).write_text(f"{text}\n", encoding="utf-8")
 
 
-def _tags(result: TrackedResult) -> list[str]:
+def _build_tags(result: TrackedResult) -> list[str]:
     words = [result.tags.get(name, "") for name in ("provenance", "quality", "source", "label")]
     if result.tags.get("emulated") == "true":
         words.append("emulated")
     if result.tags.get("verification") == "failed":
         words.append("wrong outputs")
-    return list(dict.fromkeys(word[:_LONGEST_TAG] for word in words if word))
+    return list(dict.fromkeys(word[:_MAX_TAG_LENGTH] for word in words if word))

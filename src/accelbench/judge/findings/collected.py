@@ -17,7 +17,7 @@ from accelbench.core.rows import Row
 from accelbench.core.safe_text import visible
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.evidence.launches import latest_start, launches_of
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.filters import in_catalogue
 from accelbench.judge.findings.finding import (
     FindingKind,
@@ -172,7 +172,7 @@ _NOWHERE = ""
 
 
 def _case(row: Row) -> str:
-    return str(row.get("case_id") or title(row))
+    return str(row.get("case_id") or format_title(row))
 
 
 def _device(row: Row) -> str:
@@ -298,9 +298,13 @@ def _moved(
 ) -> StoreFinding:
     """What moved, the most first, with the figure that moved: those with an interval come first."""
     moves = [(question, _figure(question, answer)) for question in questions]
-    moves.sort(key=lambda move: (move[1].low is None, -abs(move[1].worse_by), title(move[0].row)))
+    moves.sort(
+        key=lambda move: (move[1].low is None, -abs(move[1].worse_by), format_title(move[0].row))
+    )
     first = moves[0][1]
-    told = "; ".join(f"{title(question.row)}, {_change(figure)}" for question, figure in moves[:2])
+    told = "; ".join(
+        f"{format_title(question.row)}, {_change(figure)}" for question, figure in moves[:2]
+    )
     more = f"; and {len(moves) - 2} more" if len(moves) > 2 else ""
     together = ""
     if check.together is not None:

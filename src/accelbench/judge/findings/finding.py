@@ -25,7 +25,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
 from accelbench.core.unusable_reasons import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.filters import Value
 from accelbench.judge.points import Point
 from accelbench.judge.ratios import LAUNCHES, Ratio
@@ -99,7 +99,10 @@ class StoreFinding:
 def evidence_of(launches: Iterable[Sequence[Row]]) -> tuple[ConfigurationEvidence, ...]:
     """Configurations by their launches, each once."""
     known = {
-        (title(rows[0]), tuple(str(row["result_id"]) for row in rows if row.get("result_id"))): None
+        (
+            format_title(rows[0]),
+            tuple(str(row["result_id"]) for row in rows if row.get("result_id")),
+        ): None
         for rows in launches
         if rows
     }
@@ -209,7 +212,8 @@ def titled(every: Iterable[Row], most: int = NAMED, why: Callable[[Row], str] = 
     as a sentence that counts configurations and names titles would not add up.
     """
     counts = Counter(
-        f"{title(row)} ({said})" if (said := why(row)) else title(row) for row in every
+        f"{format_title(row)} ({said})" if (said := why(row)) else format_title(row)
+        for row in every
     )
     told = [
         name if count == 1 else f"{name} ({count:,} of them)"

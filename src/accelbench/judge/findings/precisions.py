@@ -12,7 +12,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.safe_text import visible
 from accelbench.core.unusable_reasons import QUALITY_TEXTS, is_mostly_failed, reasons_unusable
 from accelbench.core.vocabulary import Provenance, Quality
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.accuracies import AccuracyCost, accuracy_against, cost_sentence
 from accelbench.judge.comparison import Compared
 from accelbench.judge.filters import Value
@@ -286,7 +286,7 @@ def _unsteady(measured: Sequence[Point]) -> Iterator[StoreFinding]:
     known = [(why, point) for point in measured if (why := why_unsteady(point)) is not None]
     if not known:
         return
-    known.sort(key=lambda pair: (_ORDER.index(pair[0]), title(pair[1].row)))
+    known.sort(key=lambda pair: (_ORDER.index(pair[0]), format_title(pair[1].row)))
     points = [point for _, point in known]
     verb = "is" if len(known) == 1 else "are"
     many = (

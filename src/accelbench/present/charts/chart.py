@@ -16,7 +16,7 @@ from accelbench.core.unusable_reasons import (
     failed_launches_text,
     why_unusable,
 )
-from accelbench.exchange.prices import Prices, sign_in
+from accelbench.exchange.prices import Prices, price_sign
 from accelbench.judge.accuracies import AccuracyPlace
 from accelbench.judge.history import Series
 from accelbench.judge.matrix import Matrix
@@ -72,7 +72,7 @@ class Subject:
     @property
     def sign(self) -> str:
         """What stands before an amount of money."""
-        return sign_in(self.prices)
+        return price_sign(self.prices)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from accelbench.core.devices import disambiguate_devices
 from accelbench.core.formatting import format_count
 from accelbench.core.rows import Row, texts
 from accelbench.core.vocabulary import Provenance
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.costs import with_costs
 from accelbench.judge.findings.collected import NOTHING, Findings, findings_of
 from accelbench.judge.findings.finding import FindingKind, StoreFinding, check_or_why
@@ -184,12 +184,12 @@ def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
     foremost = findings.foremost
     measured = (point for point in known.points if point.kind == Provenance.MEASURED)
     reasons = [(why, point) for point in measured if (why := why_unsteady(point)) is not None]
-    reasons.sort(key=lambda pair: (list(WHY).index(pair[0]), title(pair[1].row)))
+    reasons.sort(key=lambda pair: (list(WHY).index(pair[0]), format_title(pair[1].row)))
     shown = reasons[:_MOST_UNSTEADY]
     apart = _apart(known, snapshot, [point.row for _, point in shown])
     unsteady = [
         (
-            (f"{title(point.row)} {words}".rstrip(), known.address(point.row)),
+            (f"{format_title(point.row)} {words}".rstrip(), known.address(point.row)),
             describe_unsteady(why, point),
         )
         for (why, point), words in zip(shown, apart, strict=True)

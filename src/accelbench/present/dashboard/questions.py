@@ -28,7 +28,7 @@ from accelbench.core.errors import EXIT_INCONCLUSIVE, EXIT_NO, EXIT_OK, Accelben
 from accelbench.core.formatting import format_count, format_value
 from accelbench.core.result_statistics import unit_kind
 from accelbench.core.safe_text import in_quotes, visible_lines
-from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.exchange.prices import DEFAULT_CURRENCY, currency_sign
 from accelbench.judge.costs import money
 from accelbench.judge.filters import in_catalogue, model_words
 from accelbench.present.charts.chart import Picture
@@ -272,7 +272,7 @@ def _basis(about: Document, kind: str, predicted: str) -> str:
 
 def _cost(about: Document) -> str:
     cost = about.get("cost_per_million")
-    sign = sign_of(str(about.get("currency") or USUAL_CURRENCY))
+    sign = currency_sign(str(about.get("currency") or DEFAULT_CURRENCY))
     return "" if cost is None else f"{sign}{money(float(cost))}"
 
 

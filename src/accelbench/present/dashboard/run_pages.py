@@ -17,7 +17,7 @@ from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.formatting import format_count
 from accelbench.core.rows import Json, Row, record
 from accelbench.core.safe_text import in_quotes
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.baselines import ALLOWED, BaselineQuery, baseline_of_run
 from accelbench.judge.regressions import Check, Outcome
 from accelbench.judge.run_names import harmless
@@ -140,7 +140,9 @@ class RunPages(SitePages):
             sides=sides(about) if check else "",
             mood=_MOODS.get(check.outcome, "good") if check else "",
             sentences=[*unusable_times(check), *sentences(check, about)] if check else [],
-            questions=[(title(q.row), q) for q in ordered(check)[:MOST_QUESTIONS]] if check else [],
+            questions=[(format_title(q.row), q) for q in ordered(check)[:MOST_QUESTIONS]]
+            if check
+            else [],
             more=max(0, len(check.questions) - MOST_QUESTIONS) if check else 0,
             cells=_cells(snapshot, check.questions) if check else {},
             answer=answer,
@@ -229,7 +231,7 @@ def progress_of(run: LiveRun) -> RunProgress:
         run.run_id,
         len(results),
         run.planned,
-        title(results[-1]) if results else "",
+        format_title(results[-1]) if results else "",
         f"about {duration(left * (seconds or 0.0))} left" if known else "",
     )
 

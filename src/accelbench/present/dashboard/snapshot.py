@@ -26,7 +26,7 @@ from accelbench.core.rows import Json, Row
 from accelbench.core.unusable_reasons import COMPARABLE, FAILED, LAUNCHED, UNUSABLE_REASON
 from accelbench.evidence.launches import QUALITY_COLUMNS, THIS_ARM_SQL, VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_in
+from accelbench.exchange.prices import DEFAULT_CURRENCY, Prices, price_sign
 from accelbench.judge import costs
 from accelbench.judge.costs import unmatched_prices
 from accelbench.judge.machines import Machine, machine_of
@@ -251,8 +251,8 @@ def add_costs(
             [costs.per_million(price.per_hour, 1.0) for price in by_place.values()],
         )
         memory.execute(_COSTS.format(place=place), [prices.currency, *lists])
-    if prices is None or prices.currency == USUAL_CURRENCY:
-        memory.execute(_OWN, [USUAL_CURRENCY])
+    if prices is None or prices.currency == DEFAULT_CURRENCY:
+        memory.execute(_OWN, [DEFAULT_CURRENCY])
     memory.execute("ALTER TABLE cell DROP COLUMN own_cost")
     ((count,),) = memory.execute("SELECT count(cost_per_million) FROM cell").fetchall()
     return bool(count)
@@ -358,7 +358,7 @@ class Snapshot:
     @property
     def sign(self) -> str:
         """What stands before an amount of money."""
-        return sign_in(self.prices)
+        return price_sign(self.prices)
 
     def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Rows by column name; each question has a connection of its own."""

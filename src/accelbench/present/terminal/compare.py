@@ -13,7 +13,7 @@ from accelbench.core.result_statistics import Statistic, common_unit, differing_
 from accelbench.core.rows import Row, number, record, text
 from accelbench.core.unusable_reasons import failed_launches_text, is_mostly_failed, why_unusable
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
-from accelbench.exchange.prices import Prices, sign_in
+from accelbench.exchange.prices import Prices, price_sign
 from accelbench.judge.accuracies import (
     accuracy_against,
     accuracy_among,
@@ -364,7 +364,7 @@ def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
     rows = [row for lines in tables for line in lines for row in line.side.rows]
     counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
     if counted:
-        yield phrase("compare.cost-unit", sign=sign_in(prices), counted=" or ".join(counted))
+        yield phrase("compare.cost-unit", sign=price_sign(prices), counted=" or ".join(counted))
     yield from cost_notes(rows, prices)
 
 
@@ -522,7 +522,7 @@ def comparison(
         DocumentSection(
             heading,
             (
-                _table(lines, axis, labels, sign_in(prices)),
+                _table(lines, axis, labels, price_sign(prices)),
                 Notes(under_table(lines, axis, labels, alone=of_one)),
             ),
         )

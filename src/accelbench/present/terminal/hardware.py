@@ -17,7 +17,7 @@ from accelbench.core.formatting import NO_DATA, NOT_APPLICABLE, format_digits, f
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.result_statistics import ends_text
 from accelbench.core.vocabulary import MIB
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.hardware.browsers import NOT_ASKED
 from accelbench.hardware.doctor.checks import Examined, is_healthy
 from accelbench.hardware.doctor.world import ILL, Finding, Health
@@ -475,7 +475,7 @@ def noise_document(floors: Sequence[NoiseFloor]) -> Document:
     """Return what launches of the same differ by, and which changes they detect."""
     groups = [
         TableGroup(name, [_row(floor) for floor in several])
-        for name, several in groupby(floors, key=lambda floor: title(floor.row))
+        for name, several in groupby(floors, key=lambda floor: format_title(floor.row))
     ]
     labels = ("figure", "noise", phrase("hardware.changes-launches-detect"), "against itself")
     note = phrase("hardware.noise-legend")

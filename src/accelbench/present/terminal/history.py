@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.formatting import format_count, format_value
 from accelbench.core.result_statistics import changes_text, ends_document
-from accelbench.exchange.titles import title
+from accelbench.exchange.titles import format_title
 from accelbench.judge.history import Gap, HistoryPoint, Series, same_jobs
 from accelbench.judge.versions import in_short
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
@@ -106,7 +106,8 @@ def _heading(series: Series) -> str:
     where = f", {series.row['device_name']}" if series.row.get("device_name") else ""
     emulated = ", emulated" if series.row.get("emulated") else ""
     return (
-        f"{title(series.row)}{where}{emulated}: {series.metric.title} {format_value(values[-1])}"
+        f"{format_title(series.row)}{where}{emulated}: {series.metric.title}"
+        f" {format_value(values[-1])}"
         f" {series.metric.header}, {format_count(len(series.points), 'run')},"
         f" {format_value(min(values))} … {format_value(max(values))}{since}"
     )
@@ -140,7 +141,7 @@ def _lines(series: Series) -> Iterable[str]:
 def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
     if others:
         names = dict.fromkeys(
-            str(series_.row.get("device_name") or title(series_.row)) for series_ in others
+            str(series_.row.get("device_name") or format_title(series_.row)) for series_ in others
         )
         yield phrase("history.same-jobs", names=", ".join(names))
 
@@ -203,7 +204,7 @@ def document(
     drift = course.drift if course else None
     last = course.unconfirmed if course else None
     return {
-        "what": title(series.row),
+        "what": format_title(series.row),
         "series_key": series.row.get("series_key"),
         "device_name": series.row.get("device_name"),
         "unit": series.metric.header,

@@ -12,7 +12,7 @@ from accelbench.core.devices import short_of
 from accelbench.core.formatting import NO_DATA, format_value
 from accelbench.core.result_statistics import ends_text
 from accelbench.core.safe_text import visible
-from accelbench.exchange.prices import sign_of
+from accelbench.exchange.prices import currency_sign
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.recommend_cells import a_million, cost
@@ -48,7 +48,7 @@ def show_answer(answer: PredictionAnswer) -> None:
     heads = ["batch", "ms", "90 % interval", unit or "items/s"]
     heads += ["first token ms", "next ms"] if parts else []
     heads += ["peak MB", *(["measured ms"] if measured else [])]
-    heads += [a_million(sign_of(answer.currency))] if answer.currency else []
+    heads += [a_million(currency_sign(answer.currency))] if answer.currency else []
     rows = []
     for entry in answer.figures:
         cells = [visible(entry["model"])] if several else []

@@ -10,7 +10,7 @@ from accelbench.core.axes import size_labels
 from accelbench.core.formatting import format_count, format_value
 from accelbench.core.result_statistics import Statistic, interval_text, statistic_name
 from accelbench.core.unusable_reasons import failed_launches_text
-from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.exchange.prices import DEFAULT_CURRENCY, currency_sign
 from accelbench.present.document import Document, DocumentSection, Notes, Table, columns
 from accelbench.present.terminal.recommend_cells import (
     MARK,
@@ -79,7 +79,7 @@ def answer_section(answer: Answer, explain: bool) -> DocumentSection:
     about += filter(None, [of_others(shown)])
     if any(entry["basis"] == "predicted" for entry in shown):
         about.append(phrase("recommend.predicted-legend", mark=MARK))
-    sign = sign_of(answer.get("currency", USUAL_CURRENCY))
+    sign = currency_sign(answer.get("currency", DEFAULT_CURRENCY))
     table = _configurations([*shown, *ruled], len(shown), sign)
     return DocumentSection(_heading(answer), [table, Notes(about), notes])
 
@@ -408,7 +408,7 @@ def limits_section(answer: Mapping[str, Any], explain: bool) -> DocumentSection:
     notes: list[str] = []
     if best:
         rows = [best, *(option for option in shown if option != best)]
-        sign = sign_of(answer.get("currency", USUAL_CURRENCY))
+        sign = currency_sign(answer.get("currency", DEFAULT_CURRENCY))
         blocks.append(_table(rows, front, sign, ways))
         notes += filter(None, (_star(answer), of_others(rows)))
     notes.append(answer["explanation"])

@@ -360,7 +360,7 @@ def _result_files(folder: Path) -> list[Path]:
 
 def _read_in(files: Iterable[Path]) -> Database | None:
     """Return a temporary database with the results of files; ignore other files."""
-    from accelbench.exchange.imports.ours import json_rows
+    from accelbench.exchange.imports.ours import read_json_rows
     from accelbench.exchange.imports.records import MalformedError
     from accelbench.exchange.imports.result_row import Source
     from accelbench.exchange.titles import RUN
@@ -368,7 +368,7 @@ def _read_in(files: Iterable[Path]) -> Database | None:
     bodies = []
     for file in files:
         try:
-            rows = list(json_rows(file, Source("result files")))
+            rows = list(read_json_rows(file, Source("result files")))
         except MalformedError as error:
             _log.debug("%s holds no results: %s", file.name, error.message)
             continue
