@@ -247,6 +247,8 @@ class Knee(TypedDict):
     device: str
     runtime: str
     precision: str
+    compiled: bool
+    options: str
     sizes: dict[str, int]
     batch_size: int | None
 
@@ -272,6 +274,7 @@ def knees_of(figures: Sequence[PredictedFigures]) -> list[Knee]:
         knees.append({
             "model": first["model"], "hardware": first["hardware"], "device": first["device"],
             "runtime": first["runtime"], "precision": first["precision"], "sizes": first["sizes"],
+            "compiled": first["compiled"], "options": first["options"],
             "batch_size": None if first is entries[-1] else first["batch_size"],
         })  # fmt: skip
     return knees

@@ -13,6 +13,7 @@ from accelbench.core.axes import AXES, numeric_axes
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import kind_of as device_kind
 from accelbench.core.formatting import join_first
+from accelbench.core.jsonc import loads
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Provenance
 
@@ -140,6 +141,13 @@ APART = {
     "device": 0.3, "hardware": 0.4, "runtime": 1.0, "precision": 0.6, "mode": 1.0,
     "compiled": 0.5, "threads": 0.2, "options": 0.3,
 }  # fmt: skip
+
+
+def option_words(options: str) -> list[str]:
+    """Return the options of an engine, and the optimizer, of a configuration."""
+    end = options.rfind("}") + 1
+    settings = loads(options[:end] or "{}")
+    return [*(f"{name}={value}" for name, value in settings.items()), *options[end:].split()]
 
 
 def distance(some: CaseConfiguration, other: CaseConfiguration) -> float:

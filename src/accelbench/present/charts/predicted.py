@@ -14,6 +14,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.formatting import format_count, format_digits
 from accelbench.core.result_statistics import ITEMS
 from accelbench.core.vocabulary import Provenance
+from accelbench.predict.cases import option_words
 from accelbench.present.charts import axes
 from accelbench.present.charts.axes import Record, axis, words
 from accelbench.present.charts.axes import legend as legend_of
@@ -113,15 +114,18 @@ def _mark_record(
     }
 
 
-#: Where and how something runs: of each an answer has one way, compiled or not.
-WayKey = tuple[str, str, str, str]
+#: Where and how something runs.
+WayKey = tuple[str, str, str, str, bool, str]
 #: What a panel is of.
 WorkKey = tuple[str, tuple[tuple[str, int], ...]]
 
 
 def way_key(entry: PredictedFigures | Knee) -> WayKey:
     """Where and how a prediction, or a knee, runs."""
-    return entry["hardware"], entry["device"], entry["runtime"], entry["precision"]
+    return (
+        entry["hardware"], entry["device"], entry["runtime"], entry["precision"],
+        entry["compiled"], entry["options"],
+    )  # fmt: skip
 
 
 def work_key(entry: PredictedFigures | Knee) -> WorkKey:
@@ -147,6 +151,7 @@ def way_names(
         devices.setdefault(hardware, set()).add(device)
     precisions = {entry["precision"] for entry in entries.values()}
     plain = {entry["runtime"] for entry in entries.values() if not entry["compiled"]}
+    several = {key[:-1] for key, count in Counter(key[:-1] for key in entries).items() if count > 1}
 
     def words(entry: PredictedFigures) -> Iterable[str]:
         hardware = entry["hardware"]
@@ -158,6 +163,8 @@ def way_names(
             yield entry["precision"]
         if entry["compiled"] and entry["runtime"] in plain:
             yield "compiled"
+        if way_key(entry)[:-1] in several:
+            yield from option_words(entry["options"])
 
     return {
         key: safe(" · ".join(dict.fromkeys(words(entry))), longest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from accelbench.core.formatting import NO_DATA, format_value
 from accelbench.core.result_statistics import ends_text
 from accelbench.core.safe_text import visible
 from accelbench.exchange.prices import currency_sign
+from accelbench.predict.cases import option_words
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.recommend_cells import a_million, cost
@@ -155,16 +155,9 @@ def _place(entry: PredictedFigures, alike: frozenset[str], *, short: bool) -> st
     runtime = short_of(entry["runtime"]) if short else entry["runtime"]
     parts += [f"{runtime}/{entry['hardware']}", entry["precision"]]
     parts += ["compiled"] if entry["compiled"] else []
-    parts += _settings(entry["options"])
+    parts += option_words(entry["options"])
     parts += _sizes(entry["sizes"])
     return visible(" · ".join(parts))
-
-
-def _settings(options: str) -> list[str]:
-    """Return the options of an engine and the optimizer, as words."""
-    end = options.rfind("}") + 1
-    settings = json.loads(options[:end] or "{}")
-    return [*(f"{name}={value}" for name, value in settings.items()), *options[end:].split()]
 
 
 def _sizes(sizes: Mapping[str, int]) -> list[str]:
