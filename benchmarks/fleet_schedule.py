@@ -26,7 +26,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import RESULT, Fact
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
-from accelbench.fleet.dispatch import DispatchRules, WorkUnit, units_of
+from accelbench.fleet.dispatch import DispatchRules, WorkUnit, split_units
 from accelbench.fleet.fleet_nodes import FleetNode
 from accelbench.fleet.fleet_record import FleetRecord
 from accelbench.fleet.fleet_run import FleetJob, FleetRun
@@ -77,10 +77,10 @@ class Unwatched:
     def node_lost(self, node: str, why: str) -> None:
         return None
 
-    def at(self, node: str, text: str) -> None:
+    def node_active(self, node: str, text: str) -> None:
         return None
 
-    def measured(self, node: str, row: Any) -> None:
+    def result_measured(self, node: str, row: Any) -> None:
         return None
 
 
@@ -102,7 +102,7 @@ def work(cases: int, source: random.Random) -> tuple[list[WorkUnit], dict[str, f
             unit,
             seconds=sum(took[p.case.case_id] for p in unit.cases) * source.lognormvariate(0.0, 0.6),
         )
-        for unit in units_of(plan, RunSettings())
+        for unit in split_units(plan, RunSettings())
     ]
     return units, took
 
@@ -122,10 +122,10 @@ def scheduled(
     run = FleetRun(job, cluster, record, counted, Unwatched(), DispatchRules(silence=120.0))
     before = time.process_time()
     here = []
-    while not cluster.settled():
+    while not cluster.is_settled():
         here += [event.node for event in cluster.events(0.0)]
-    run.welcome(here)
-    run.go()
+    run.add_nodes(here)
+    run.execute()
     bound = max(
         sum(took.values()) / nodes,
         max(sum(took[p.case.case_id] for p in unit.cases) for unit in units),

@@ -15,7 +15,7 @@ from accelbench.fleet.fleet_nodes import (
     UnitFailed,
     UnitHeard,
 )
-from accelbench.fleet.unit_runner import calibrate_here
+from accelbench.fleet.unit_runner import calibrate_device
 from accelbench.store.journal import journal_path, scan
 from virtual_cluster import VirtualCluster
 
@@ -59,6 +59,6 @@ class Calibrating(VirtualCluster):
         run_id = node_run_id(str(task["fleet"]), name)
         folder = self._folder / f"{unit}-{attempt}"
         told = {**task, "run_id": run_id}
-        calibrate_here(told, folder, CPU, {"machine": name}, lambda text: None)
+        calibrate_device(told, folder, CPU, {"machine": name}, lambda text: None)
         lines = [line.payload for line in scan(journal_path(folder, run_id), 0, 0).lines]
         return UnitHeard(unit, attempt, name, lines)

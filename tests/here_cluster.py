@@ -23,7 +23,7 @@ from accelbench.fleet.fleet_nodes import (
     UnitEnded,
     UnitFailed,
     UnitHeard,
-    node_name,
+    format_node_name,
 )
 from accelbench.fleet.ray_worker import RunnerSlot
 from accelbench.hardware.detect import detect
@@ -35,13 +35,13 @@ class HereCluster:
     """A cluster whose one node is a runner of this process."""
 
     def __init__(self) -> None:
-        name = node_name(NODE, socket.gethostname())
+        name = format_node_name(NODE, socket.gethostname())
         self._node = FleetNode(NODE, name, {"machine": "here"}, {"cpu": detect("cpu")})
         self._joined = False
         self._waiting: deque[Submission] = deque()
         self._running: tuple[Submission, Iterator[Mapping[str, Any]]] | None = None
 
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         return self._joined
 
     def now(self) -> float:

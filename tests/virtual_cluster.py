@@ -79,7 +79,7 @@ class _Node:
 
     def has_room(self, need: Need) -> bool:
         """Whether a unit can begin there now."""
-        if not self.offer.slots(need):
+        if not self.offer.count_slots(need):
             return False
         return self.whole if need.whole_node else self.free[need.hardware] > 0
 
@@ -119,7 +119,7 @@ class VirtualCluster:
     def now(self) -> float:
         return self._time
 
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         return self._time > 0.0 or not self._heap or self._heap[0][0] > 0.0
 
     def submit(self, submission: Submission) -> None:

@@ -14,13 +14,13 @@ from scripted_api import Machine
 from accelbench import EnhancedHardwareBenchmarkRunner
 from accelbench.core.errors import UsageError
 from accelbench.engines.scripted import ScriptedRuntime
-from accelbench.fleet.fleet_nodes import node_name
+from accelbench.fleet.fleet_nodes import format_node_name
 from accelbench.fleet.session import FleetAddress
 from accelbench.run.plan import expand
 from accelbench.store.database import Database
 from here_cluster import NODE, HereCluster, here_cluster
 
-NODE_NAME = node_name(NODE, socket.gethostname())
+NODE_NAME = format_node_name(NODE, socket.gethostname())
 PAGE = Path(__file__).parents[2] / "docs" / "fleet.md"
 FEW: dict[str, Any] = {"framework": "scripted", "iterations": 5, "warmup": 1, "hardware": "cpu"}
 
@@ -35,7 +35,7 @@ def asked(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fl
         return cluster()
 
     with here_cluster(machine.folder / "state", monkeypatch) as cluster:
-        monkeypatch.setattr(FleetAddress, "connected", connected)
+        monkeypatch.setattr(FleetAddress, "connect", connected)
         monkeypatch.setattr(expand, "installed_runtimes", lambda: {"scripted": ScriptedRuntime()})
         yield addresses
 
@@ -84,5 +84,5 @@ def test_the_page_s_snippet_works(asked, capsys):
 
 
 def test_a_fleet_that_is_none_is_refused_before_anything_is_measured(machine):
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         EnhancedHardwareBenchmarkRunner(fleet="nowhere")

@@ -35,7 +35,7 @@ run:
 def fleet(command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch) -> Command:
     """The commands of a fleet that is somewhere."""
     where = FleetAddress("10.0.0.1:6379", None)
-    monkeypatch.setattr(FleetAddress, "of", lambda *_: where)
+    monkeypatch.setattr(FleetAddress, "resolve", lambda *_: where)
     return command("fleet")
 
 
@@ -52,7 +52,7 @@ def probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     told: list[int] = []
     monkeypatch.setattr(calibrating, "calibrate", calibrate)
     monkeypatch.setattr(
-        FleetAddress, "connected", lambda _: Calibrating(tmp_path / "nodes", "abcd"[: len(peaks)])
+        FleetAddress, "connect", lambda _: Calibrating(tmp_path / "nodes", "abcd"[: len(peaks)])
     )
     return peaks
 

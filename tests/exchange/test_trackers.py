@@ -24,7 +24,7 @@ from accelbench.exchange.trackers.trackers import (
     export_to_tracker,
     find_tracker,
 )
-from accelbench.fleet.fleet_nodes import node_name
+from accelbench.fleet.fleet_nodes import format_node_name
 from hostile_names import ACTING, NAMES
 
 FAILED = {**WITHOUT_FIGURES, "latency_ci_low_ms": None, "latency_ci_high_ms": None}
@@ -76,7 +76,7 @@ def test_rows_of_a_tracker():
     assert "batch 8" not in known.series
     assert known.name == f"{known.configuration} launch 0"
     # The run of a fleets node does not name its machine.
-    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
+    fleet, node = "20260101-000000-abcdef0123", format_node_name("f00dbabe", "her-laptop.corp")
     result = to_tracked_result(row(run_id=node_run_id(fleet, node)), {})
     assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
     assert (

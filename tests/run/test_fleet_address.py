@@ -18,7 +18,7 @@ def test_an_absent_token_file_is_quoted_as_text(monkeypatch):
     monkeypatch.setattr(session, "_refuse_without_ray", lambda: None)
     messages = []
     for ask in (
-        FleetAddress("127.0.0.1:6379", ABSENT).connected,
+        FleetAddress("127.0.0.1:6379", ABSENT).connect,
         lambda: session.join("127.0.0.1:6379", ABSENT, None, {}),
     ):
         with pytest.raises(UsageError) as caught:

@@ -18,8 +18,8 @@ from accelbench.fleet.dispatch import (
     NodeOffer,
     PassOver,
     Submit,
-    meeting_at,
-    units_of,
+    set_rendezvous,
+    split_units,
 )
 from accelbench.fleet.fleet_nodes import UnitEnded, UnitFailed
 from accelbench.fleet.fleet_run import FleetJob
@@ -73,7 +73,7 @@ def test_what_a_lost_node_left_is_measured_elsewhere_and_counts_once():
     assert attempts == [1, 1, 1, 1, 1, 1, 2, 2]
     assert ended.cluster.busy_seconds == pytest.approx(80.0)
 
-    rules = DispatchRules(silence=60.0, blamed=1)
+    rules = DispatchRules(silence=60.0, failure_limit=1)
     ended = run_on([node("a"), node("b")], units(8), [NodeFault(25.0, "b", "hang")], rules=rules)
     assert ended.statuses == {"ok": 16}
     assert any("b gets no more units" in note for note in ended.heard.notes)
@@ -106,19 +106,21 @@ def test_two_nodes_that_make_steps_together_are_one_place():
     dispatcher = Dispatcher([together(n) for n in range(6)], DispatchRules(ahead=0.5))
     for name in "abcde":
         dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
-    dispatcher.nodes_known()
-    assert dispatcher.slots(TOGETHER) == 2
-    submitted = [action.unit for action in dispatcher.due(0.0) if isinstance(action, Submit)]
+    dispatcher.confirm_nodes()
+    assert dispatcher.count_slots(TOGETHER) == 2
+    submitted = [
+        action.unit for action in dispatcher.next_actions(0.0) if isinstance(action, Submit)
+    ]
     assert submitted == [0, 1, 2]
 
     dispatcher = Dispatcher([together(0)])
     dispatcher.node_joined(NodeOffer("a", {"cpu": 1}))
-    dispatcher.nodes_known()
+    dispatcher.confirm_nodes()
     why = "2 nodes with cpu make each step together, and 1 has it"
-    assert dispatcher.due(0.0) == [GiveUp(0, "no_node", why)]
+    assert dispatcher.next_actions(0.0) == [GiveUp(0, "no_node", why)]
 
     task = {"settings": {"rendezvous": None}, "against": {"settings": {"rendezvous": None}}}
-    told = meeting_at(task, "h:1")
+    told = set_rendezvous(task, "h:1")
     assert told["settings"]["rendezvous"] == told["against"]["settings"]["rendezvous"] == "h:1"
     assert task["settings"]["rendezvous"] is None
 
@@ -127,20 +129,20 @@ def test_of_two_nodes_one_may_be_lost_and_come_back():
     dispatcher = Dispatcher([together(0)], DispatchRules(patience=50.0))
     for name in "ab":
         dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
-    dispatcher.nodes_known()
-    assert dispatcher.due(0.0) == [Submit(0, 1)]
-    dispatcher.began(0, 1, "a", 1.0)
+    dispatcher.confirm_nodes()
+    assert dispatcher.next_actions(0.0) == [Submit(0, 1)]
+    dispatcher.unit_began(0, 1, "a", 1.0)
     # The cluster hears of the further node that it is gone, and ends the unit.
     dispatcher.node_lost("b", "b is gone", 5.0)
-    dispatcher.failed(0, 1, "of a further node: it died", 5.0, lost=True)
-    assert dispatcher.due(6.0) == []
+    dispatcher.unit_failed(0, 1, "of a further node: it died", 5.0, lost=True)
+    assert dispatcher.next_actions(6.0) == []
     dispatcher.node_joined(NodeOffer("c", {"cpu": 1}))
-    assert dispatcher.due(7.0) == [Submit(0, 2)]
+    assert dispatcher.next_actions(7.0) == [Submit(0, 2)]
     dispatcher.node_lost("c", "c is gone", 8.0)
-    dispatcher.failed(0, 2, "of a further node: it died", 8.0, lost=True)
-    dispatcher.due(9.0)
-    why = "a node of those that have cpu was lost, or is passed over"
-    assert dispatcher.due(70.0) == [GiveUp(0, "no_node", why)]
+    dispatcher.unit_failed(0, 2, "of a further node: it died", 8.0, lost=True)
+    dispatcher.next_actions(9.0)
+    why = "a node of those that have cpu was lost, or failed too often"
+    assert dispatcher.next_actions(70.0) == [GiveUp(0, "no_node", why)]
 
 
 def test_each_further_node_is_told_its_part():
@@ -149,9 +151,9 @@ def test_each_further_node_is_told_its_part():
     (planned, *_) = unit.cases
     shared = replace(planned, case=replace(planned.case, world_size=6))
     unit = replace(unit, cases=(planned, shared), need=replace(TOGETHER, nodes=3), limit=99.0)
-    parts = FleetJob("f", [unit], settings).parts(unit, 2)
+    parts = FleetJob("f", [unit], settings).build_parts(unit, 2)
     assert [part[PART_IN_STEPS]["node"] for part in parts] == [1, 2]
-    told = meeting_at(parts[1], "10.0.0.1:4000")
+    told = set_rendezvous(parts[1], "10.0.0.1:4000")
     assert MachinePart(**told[PART_IN_STEPS]) == MachinePart(
         "cpu", processes=2, nodes=3, node=2, rendezvous="10.0.0.1:4000", threads=4
     )
@@ -177,32 +179,32 @@ def test_a_platform_without_a_node_is_reported_once_it_was_waited_for():
 
 
 def test_a_unit_that_fails_everywhere_ends_after_its_attempts():
-    dispatcher = Dispatcher(units(1, 1), DispatchRules(attempts=2, blamed=9))
+    dispatcher = Dispatcher(units(1, 1), DispatchRules(attempts=2, failure_limit=9))
     dispatcher.node_joined(CPU)
-    dispatcher.nodes_known()
+    dispatcher.confirm_nodes()
     for attempt in (1, 2):
-        assert dispatcher.due(0.0) == [Submit(0, attempt)]
-        assert dispatcher.began(0, attempt, "a", 0.0)
-        dispatcher.failed(0, attempt, "it crashed", 1.0)
-    assert dispatcher.due(2.0) == [
+        assert dispatcher.next_actions(0.0) == [Submit(0, attempt)]
+        assert dispatcher.unit_began(0, attempt, "a", 0.0)
+        dispatcher.unit_failed(0, attempt, "it crashed", 1.0)
+    assert dispatcher.next_actions(2.0) == [
         GiveUp(0, "node_failed", "tried 2 times; the last time it crashed")
     ]
-    assert dispatcher.over
+    assert dispatcher.is_over
 
 
 def test_a_straggler_is_ended_by_the_timeouts_of_its_cases():
     (unit,) = units(1, 1, timeout=10.0)
     dispatcher = Dispatcher([unit], DispatchRules(silence=50.0, attempts=1))
     dispatcher.node_joined(CPU)
-    dispatcher.due(0.0)
-    dispatcher.began(0, 1, "a", 0.0)
+    dispatcher.next_actions(0.0)
+    dispatcher.unit_began(0, 1, "a", 0.0)
     moment = 0.0
     while moment < unit.limit:
-        dispatcher.heard(0, 1, moment)
-        assert not dispatcher.due(moment)
+        dispatcher.unit_heard(0, 1, moment)
+        assert not dispatcher.next_actions(moment)
         moment += 20.0
-    dispatcher.heard(0, 1, unit.limit + 10)
-    cancel, give_up = dispatcher.due(unit.limit + 10)
+    dispatcher.unit_heard(0, 1, unit.limit + 10)
+    cancel, give_up = dispatcher.next_actions(unit.limit + 10)
     assert cancel == Cancel(0, 1)
     assert isinstance(give_up, GiveUp)
     assert give_up.reason == "node_hung"
@@ -211,32 +213,32 @@ def test_a_straggler_is_ended_by_the_timeouts_of_its_cases():
 def test_events_of_an_attempt_that_no_longer_counts_change_nothing():
     dispatcher = Dispatcher(units(1, 1))
     dispatcher.node_joined(CPU)
-    dispatcher.due(0.0)
-    dispatcher.began(0, 1, "a", 0.0)
+    dispatcher.next_actions(0.0)
+    dispatcher.unit_began(0, 1, "a", 0.0)
     dispatcher.node_lost("a", "gone", 1.0)
     dispatcher.node_joined(NodeOffer("b", {"cpu": 1}))
-    assert dispatcher.due(1.0) == [Submit(0, 2)]
-    assert not dispatcher.began(0, 1, "a", 2.0)
-    dispatcher.failed(0, 1, "late", 2.0)
-    dispatcher.ended(0, 1)
-    assert not dispatcher.over
-    assert dispatcher.attempt_of(0) == 2
+    assert dispatcher.next_actions(1.0) == [Submit(0, 2)]
+    assert not dispatcher.unit_began(0, 1, "a", 2.0)
+    dispatcher.unit_failed(0, 1, "late", 2.0)
+    dispatcher.unit_ended(0, 1)
+    assert not dispatcher.is_over
+    assert dispatcher.current_attempt(0) == 2
 
 
 def test_a_node_where_two_units_in_a_row_fail_gets_no_more():
-    dispatcher = Dispatcher(units(6, 1), DispatchRules(blamed=2))
+    dispatcher = Dispatcher(units(6, 1), DispatchRules(failure_limit=2))
     for name in ("a", "b"):
         dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
-    submitted = [a.unit for a in dispatcher.due(0.0) if isinstance(a, Submit)]
+    submitted = [a.unit for a in dispatcher.next_actions(0.0) if isinstance(a, Submit)]
     for unit in submitted[:2]:
-        dispatcher.began(unit, 1, "b", 0.0)
-        dispatcher.failed(unit, 1, "it crashed", 1.0)
-    passed, *rest = dispatcher.due(1.0)
+        dispatcher.unit_began(unit, 1, "b", 0.0)
+        dispatcher.unit_failed(unit, 1, "it crashed", 1.0)
+    passed, *rest = dispatcher.next_actions(1.0)
     assert passed == PassOver("b", "2 units failed there in a row: it crashed")
     assert all(isinstance(a, Submit) and a.avoided == {"b"} for a in rest)
     # What was handed over before goes back without counting as a failure.
-    assert not dispatcher.began(submitted[2], 1, "b", 2.0)
-    assert Cancel(submitted[2], 1) in dispatcher.due(2.0)
+    assert not dispatcher.unit_began(submitted[2], 1, "b", 2.0)
+    assert Cancel(submitted[2], 1) in dispatcher.next_actions(2.0)
 
 
 def test_the_longest_goes_first_and_only_so_many_at_once():
@@ -245,13 +247,20 @@ def test_the_longest_goes_first_and_only_so_many_at_once():
     dispatcher = Dispatcher(work, DispatchRules(ahead=1.0))
     for name in "abc":
         dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
-    assert [action.unit for action in dispatcher.due(0.0)] == [199, 198, 197, 196, 195, 194]
+    assert [action.unit for action in dispatcher.next_actions(0.0)] == [
+        199,
+        198,
+        197,
+        196,
+        195,
+        194,
+    ]
 
 
 def test_the_spread_between_machines_has_every_case_on_every_node():
-    from accelbench.fleet.dispatch import on_each
+    from accelbench.fleet.dispatch import repeat_on_nodes
 
-    pinned = on_each(units(2, 2), {"a": frozenset({"cpu"}), "b": frozenset({"cpu"})})
+    pinned = repeat_on_nodes(units(2, 2), {"a": frozenset({"cpu"}), "b": frozenset({"cpu"})})
     assert [unit.need for unit in pinned] == [Need("cpu", node=n) for n in ("a", "b", "a", "b")]
     ended = run_on([node("a"), node("b")], pinned)
     for rows in ended.by_case.values():
@@ -327,7 +336,7 @@ def test_several_processes_stay_with_the_one_that_they_are_held_against():
     (one,) = units(1, 1, hardware=("cuda",))[0].cases
     several = replace(one, case=replace(one.case, world_size=2))
     other = replace(one, case=replace(one.case, precision="bf16"))
-    found = list(units_of(Plan((one, several, other)), RunSettings()))
+    found = list(split_units(Plan((one, several, other)), RunSettings()))
     assert [unit.cases for unit in found] == [
         tuple(replace(planned, device=None) for planned in cases)
         for cases in ((one, several), (other,))

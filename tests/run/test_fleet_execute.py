@@ -13,10 +13,15 @@ from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_r
 from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.fleet.dispatch import WorkUnit
-from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
-from accelbench.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
-from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on
-from accelbench.fleet.unit_runner import described
+from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, find_differences, node_from_json
+from accelbench.fleet.fleet_record import FleetRecord, find_unfinished, read_rows
+from accelbench.fleet.fleet_run import (
+    FleetOptions,
+    execute_on_cluster,
+    resume_on_cluster,
+    wait_for_nodes,
+)
+from accelbench.fleet.unit_runner import describe_node
 from accelbench.hardware.machine import boot_id
 from accelbench.judge.run_names import runs_meant
 from accelbench.present.dashboard.live_runs import Journals
@@ -56,8 +61,8 @@ class Interrupting(Heard):
         super().__init__()
         self._after = after
 
-    def measured(self, node, row):
-        super().measured(node, row)
+    def result_measured(self, node, row):
+        super().result_measured(node, row)
         if len(self.rows) == self._after:
             raise KeyboardInterrupt
 
@@ -68,7 +73,9 @@ def cluster(*names, faults=()):
 
 def started(database, here, heard, *hardware, each=False, launches=1):
     plans, places = planner(*hardware, launches=launches), StoredResults(database)
-    ((_, ended),) = execute_on(here, plans, places, lambda *_: heard, FleetOptions(each=each))
+    ((_, ended),) = execute_on_cluster(
+        here, plans, places, lambda *_: heard, FleetOptions(each=each)
+    )
     return ended
 
 
@@ -124,10 +131,10 @@ def test_parts_are_runs_that_the_dashboard_follows(database):
 def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database):
     cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
     assert cut.interrupted
-    assert last_unfinished(database.journals) == cut.run_id
+    assert find_unfinished(database.journals) == cut.run_id
     heard = Heard()
     begun = []
-    ended = resume_on(
+    ended = resume_on_cluster(
         cluster("b", "c"),
         cut.run_id,
         StoredResults(database),
@@ -141,15 +148,15 @@ def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database):
     assert set(rows.values()) == {1}
     assert len(heard.rows) == 3
     assert set(runs_of(database).values()) == {"finished"}
-    assert last_unfinished(database.journals) is None
-    again = resume_on(cluster("b"), cut.run_id, StoredResults(database), Heard())
+    assert find_unfinished(database.journals) is None
+    again = resume_on_cluster(cluster("b"), cut.run_id, StoredResults(database), Heard())
     assert len(again.rows) == 8
 
 
 def test_a_run_in_which_every_node_measures_all_is_gone_on_with(database):
     cut = started(database, cluster("a", "b"), Interrupting(9), "cpu", each=True)
-    resume_on(cluster("a", "b"), cut.run_id, StoredResults(database), Heard())
-    rows = Counter((r["run_id"], r["case_id"]) for r in rows_of(database.journals, cut.run_id))
+    resume_on_cluster(cluster("a", "b"), cut.run_id, StoredResults(database), Heard())
+    rows = Counter((r["run_id"], r["case_id"]) for r in read_rows(database.journals, cut.run_id))
     assert len(rows) == 16
     assert set(rows.values()) == {1}
 
@@ -168,7 +175,7 @@ def test_a_fleet_s_run_is_gone_on_with_on_a_fleet_alone(database):
     with Journal.create(database.journals, FLEET) as journal:
         journal.append(Fact(RUN_STARTED, FLEET, {"run_id": FLEET, "plan": []}))
     with pytest.raises(StoreError, match="is not a fleet's"):
-        resume_on(cluster("a"), FLEET, StoredResults(database), Heard())
+        resume_on_cluster(cluster("a"), FLEET, StoredResults(database), Heard())
 
 
 def test_nodes_are_described_and_refused():
@@ -178,10 +185,10 @@ def test_nodes_are_described_and_refused():
     for nodes in ([], [broken]):
         here = VirtualCluster(nodes, lambda *_: 1.0)
         with pytest.raises(SurroundingsError, match="no node that can measure"):
-            execute_on(here, plans, places, lambda *_: Heard(), note=notes.append)
-    assert notes == ["a measures nothing: accelbench does not run there"]
+            execute_on_cluster(here, plans, places, lambda *_: Heard(), note=notes.append)
+    assert notes == ["a cannot measure: accelbench does not run there"]
 
-    told = node_from_json("n", "n", {**described(), "environment": {}, "inventory": {}})
+    told = node_from_json("n", "n", {**describe_node(), "environment": {}, "inventory": {}})
     assert told.boot == boot_id()
     assert boot_id() is None or len(boot_id() or "") == 36
 
@@ -207,9 +214,9 @@ def test_arms_of_a_unit_count_together_or_not_at_all():
 
     assert not record.take(0, 1, [begun, result("this")])
     record.forget(0, 1)
-    assert record.left(0) == unit
+    assert record.remaining_unit(0) == unit
     assert len(record.take(0, 2, [begun, result("this"), result("threads=1")])) == 2
-    assert record.complete(0)
+    assert record.is_complete(0)
     assert record.dropped == 1
     assert not record.take(0, 1, [result("this")])
 
@@ -218,14 +225,14 @@ def test_what_differs_among_nodes_is_named():
     def like(name, **packages):
         return FleetNode(name, name, {"python": "3.11.7", "packages": packages})
 
-    (found,) = differences(
+    (found,) = find_differences(
         [like("a", torch="2.13"), like("b", torch="2.13"), like("c", torch="2.12")]
     )
     assert str(found) == "torch: 2.13 (a, b); 2.12 (c)"
-    assert str(differences([like("a", torch="2.13"), like("b")])[0]) == (
+    assert str(find_differences([like("a", torch="2.13"), like("b")])[0]) == (
         "torch: 2.13 (a); not installed (b)"
     )
-    assert not differences([like("a", torch="2.13")])
+    assert not find_differences([like("a", torch="2.13")])
 
 
 def test_nodes_of_one_machine_are_named_once_before_anything_is_measured():
@@ -237,7 +244,7 @@ def test_nodes_of_one_machine_are_named_once_before_anything_is_measured():
     nodes = [on("a", "x"), on("b", "y"), on("c", "x"), on("d", None), on("e", None)]
     fleet = VirtualCluster(nodes, lambda case, name: 5.0, ())
     notes = []
-    nodes_of(fleet, notes.append)
+    wait_for_nodes(fleet, notes.append)
     assert len(notes) == 1
     assert notes[0].startswith("a, c are nodes of one machine")
 
@@ -260,7 +267,7 @@ def test_profiles_of_nodes_are_returned_stored_and_handed_on(database, tmp_path,
 
     with here_cluster(tmp_path / "state", monkeypatch) as connected:
         places = Keeping(database)
-        ((_, ended),) = execute_on(connected(), plans, places, lambda *_: Heard())
+        ((_, ended),) = execute_on_cluster(connected(), plans, places, lambda *_: Heard())
     assert [row["status"] for row in ended.rows] == ["ok", "ok"]
     assert [profile["why_not"] for profile in ended.profiles] == [None, None]
     assert {kind["kind"] for profile in ended.profiles for kind in profile["kinds"]} == {

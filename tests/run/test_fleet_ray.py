@@ -82,7 +82,7 @@ class Fleet:
     def runners(self, node):
         """Return the processes of a node that measure units."""
         found = []
-        for process in node.alive:
+        for process in node.alive_processes:
             for child in process.children(recursive=True):
                 with contextlib.suppress(psutil.NoSuchProcess):  # it ended meanwhile
                     words = child.cmdline()
@@ -144,7 +144,7 @@ def test_it_listens_on_the_loopback_address_alone(fleet):
     listening = {
         connection.laddr.ip.removeprefix("::ffff:")
         for node in fleet.nodes
-        for process in node.alive
+        for process in node.alive_processes
         for each in (process, *process.children(recursive=True))
         for connection in each.net_connections("inet")
         if connection.status == psutil.CONN_LISTEN
@@ -232,7 +232,7 @@ def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet):
             runners |= {runner.pid for runner in fleet.runners(fleet.nodes[0])}
             # A result is there, and the joined node is in its first unit or in a later one.
             if fleet.runners(fleet.nodes[1]):
-                for process in fleet.nodes[1].alive:
+                for process in fleet.nodes[1].alive_processes:
                     process.send_signal(signal.SIGKILL)
     assert any("is lost" in line for line in said), said
     assert not [line for line in said if "raylet" in line or "state-dump" in line]
@@ -252,7 +252,7 @@ def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet):
 
 
 def test_what_was_started_is_ended_and_nothing_else(fleet):
-    left = [process for node in fleet.nodes for process in node.alive]
+    left = [process for node in fleet.nodes for process in node.alive_processes]
     assert len(left) > 3
     session = Path(fleet.nodes[0].session)
     stopped = fleet.ask("stop")

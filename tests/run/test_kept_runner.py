@@ -16,7 +16,7 @@ from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.fleet import ray_worker
-from accelbench.fleet.fleet_record import facts_of
+from accelbench.fleet.fleet_record import parse_facts
 from accelbench.fleet.fleet_run import FleetJob
 from accelbench.fleet.ray_worker import KeptRunner, RunnerSlot
 from accelbench.run.process import worker_pool
@@ -44,7 +44,7 @@ class Node:
         """A unit of two cases."""
         how = RunSettings(run_id=FLEET, verify="off", **settings)
         unit = replace(units(1, launches=how.launches)[0], number=number)
-        return FleetJob(FLEET, [unit], how).task(unit, 1)
+        return FleetJob(FLEET, [unit], how).build_task(unit, 1)
 
     def begin(self, number=0, **settings):
         """What is heard of a unit."""
@@ -56,7 +56,7 @@ class Node:
 
     @staticmethod
     def facts(heard):
-        return [fact for message in heard for fact in facts_of(message.get("lines", ()))]
+        return [fact for message in heard for fact in parse_facts(message.get("lines", ()))]
 
     @property
     def runner(self):
@@ -145,7 +145,10 @@ def test_a_runner_that_dies_in_a_unit_fails_it_and_is_not_used_again(node):
 
 def test_what_a_runner_says_at_its_end_is_why_the_attempt_failed(node):
     node.measured()
-    task = {**FleetJob(FLEET, units(1), RunSettings(run_id=FLEET)).task(units(1)[0], 1), "unit": 5}
+    task = {
+        **FleetJob(FLEET, units(1), RunSettings(run_id=FLEET)).build_task(units(1)[0], 1),
+        "unit": 5,
+    }
     del task["settings"]
     with pytest.raises(RuntimeError, match=r"ended with 1: .*StoreError: Run"):
         list(ray_worker.measure(task, NODE, 10.0))
@@ -173,11 +176,11 @@ def test_a_runner_ends_with_its_input_also_within_a_unit(node, monkeypatch):
         runner = KeptRunner(node.environment, node.folder / "errors.txt")
         if busy:
             how = RunSettings(run_id=FLEET, verify="off")
-            task = FleetJob(FLEET, units(1), how).task(units(1)[0], 1)
+            task = FleetJob(FLEET, units(1), how).build_task(units(1)[0], 1)
             told = node.folder / "task.json"
             told.write_text(json.dumps({**task, "run_id": f"{FLEET}.a"}))
             runner.begin(told, node.folder, node.folder / "errors.txt")
-            assert b'"at"' in runner.heard(60.0)[0]
+            assert b'"at"' in runner.read_lines(60.0)[0]
         with suppress(OSError):
             runner._process.stdin.close()
         assert runner._process.wait(30.0) == (-signal.SIGKILL if busy else 0)

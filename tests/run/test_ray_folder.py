@@ -30,7 +30,7 @@ def test_it_is_made_private_and_what_was_open_is_closed(own):
 def test_a_link_that_somebody_has_put_there_is_refused(own, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o755)
     own.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(SurroundingsError, match="is no folder of this user's"):
+    with pytest.raises(SurroundingsError, match="is not a folder of this user"):
         ray_folder()
     assert permissions(tmp_path / "elsewhere") == 0o755
 

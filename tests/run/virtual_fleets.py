@@ -12,7 +12,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import RESULT, Fact
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
-from accelbench.fleet.dispatch import DispatchRules, WorkUnit, units_of
+from accelbench.fleet.dispatch import DispatchRules, WorkUnit, split_units
 from accelbench.fleet.fleet_nodes import FleetNode
 from accelbench.fleet.fleet_record import FleetRecord
 from accelbench.fleet.fleet_run import FleetJob, FleetRun
@@ -56,7 +56,7 @@ def units(
             for batch in range(batches)
         )
     )
-    return list(units_of(plan, RunSettings(launches=launches, timeout=timeout)))
+    return list(split_units(plan, RunSettings(launches=launches, timeout=timeout)))
 
 
 @dataclass
@@ -96,10 +96,10 @@ class Heard:
     def node_lost(self, node: str, why: str) -> None:
         self.lost.append(node)
 
-    def at(self, node: str, text: str) -> None:
+    def node_active(self, node: str, text: str) -> None:
         return None
 
-    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+    def result_measured(self, node: str, row: Mapping[str, Any]) -> None:
         self.rows.append((node, row))
 
 
@@ -141,10 +141,10 @@ def run_on(
     record = FleetRecord(FLEET, kept.open, work, "", kept)
     run = FleetRun(job, made, record, heard, rules or DispatchRules())
     here = []
-    while not made.settled():
+    while not made.is_settled():
         here += [event.node for event in made.events(0.0)]
-    run.welcome(here)
-    run.go()
+    run.add_nodes(here)
+    run.execute()
     return Ended(kept, heard, made, run)
 
 

@@ -476,7 +476,7 @@ class EnhancedHardwareBenchmarkRunner:
         if self._fleet is None:
             (made,) = execute(planner, places, observe)
             return made.result, made.spec.plan, made.observer
-        from accelbench.fleet.fleet_run import execute_on
+        from accelbench.fleet.fleet_run import execute_on_cluster
 
         watching: list[Observer] = []
 
@@ -484,7 +484,7 @@ class EnhancedHardwareBenchmarkRunner:
             watching.append(observe(*planned))
             return watching[0]
 
-        ((spec, ended),) = execute_on(self._fleet.connected(), planner, places, watched)
+        ((spec, ended),) = execute_on_cluster(self._fleet.connect(), planner, places, watched)
         return ended, spec.plan, watching[0]
 
     def _plan(
@@ -535,7 +535,7 @@ def _fleet_named(
 
     token = validation.path("fleet_token_file", token_file)
     address = None if fleet is True else validation.word("fleet", fleet, advice="Use HOST:PORT.")
-    return FleetAddress.of(address, None if token is None else Path(token).expanduser())
+    return FleetAddress.resolve(address, None if token is None else Path(token).expanduser())
 
 
 def _allowed(inventory: Inventory, names: Sequence[str] | None) -> Inventory:

@@ -76,6 +76,6 @@ def write_profile(
     path = write_new(folder, name, text.encode(), files)
     if record is None:
         return [path]
-    beside = path.with_name(f"{path.stem}.{record.name}")
-    write_exactly(beside, partial(shutil.copyfile, record), files)
-    return [path, beside]
+    copy = path.with_name(f"{path.stem}.{record.name}")
+    write_exactly(copy, partial(shutil.copyfile, record), files)
+    return [path, copy]

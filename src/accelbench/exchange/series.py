@@ -68,7 +68,7 @@ def _group_equal(words: Sequence[Sequence[str]]) -> list[list[int]]:
     groups: dict[tuple[str, ...], list[int]] = {}
     for number, parts in enumerate(words):
         groups.setdefault(tuple(word for word in parts if word), []).append(number)
-    return [alike for alike in groups.values() if len(alike) > 1]
+    return [equal for equal in groups.values() if len(equal) > 1]
 
 
 def _iter_facts(rows: Sequence[Row]) -> Iterator[Describe]:
@@ -237,13 +237,13 @@ def _split_entries(series: Sequence[Row]) -> list[list[Row]]:
             group = [row for row in group if _start_time(row) == moment]
     if _are_launches(group):
         return [group]
-    alike: dict[str, list[Row]] = {}
+    equal: dict[str, list[Row]] = {}
     for row in group:
         key = canonical_json([row.get("series_key"), row.get("conditions")])
-        alike.setdefault(key, []).append(row)
+        equal.setdefault(key, []).append(row)
     return [
         part
-        for several in alike.values()
+        for several in equal.values()
         for part in ([several] if _are_launches(several) else [[row] for row in several])
     ]
 

@@ -1,1 +1,1 @@
-"""A run on many machines: Ray places and reserves, each node measures as a machine alone does."""
+"""Runs on many machines: Ray places and reserves, and each node measures as one machine does."""

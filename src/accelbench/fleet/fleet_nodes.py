@@ -1,4 +1,4 @@
-"""Nodes of a fleet, how they differ, and the interface of a cluster; nothing here has effects."""
+"""Nodes of a fleet, their differences, and the interface of a cluster; without effects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.serial import device_from_json, device_to_json
 from accelbench.fleet.dispatch import Need, NodeOffer
 
-#: Of an environment, what figures of two nodes may differ by; packages are held apart, by name.
+#: Facts of an environment that may change results; packages are compared by name.
 _COMPARED = (
     *("python", "os_release", "kernel", "libc", "cpu", "effective_cpus", "governor"),
     *("virtualisation", "variables", "allocator"),
@@ -19,17 +19,17 @@ _COMPARED = (
 
 @dataclass(frozen=True)
 class FleetNode:
-    """A node as it described itself."""
+    """Node with its own description."""
 
-    id: str  # the cluster's
-    name: str  # as people know it
-    #: of its machine and installation, as a run records it.
+    id: str  # of the cluster
+    name: str  # for people
+    #: of its machine and installation, as recorded by runs.
     environment: Mapping[str, Any] = field(default_factory=dict)
-    #: of each platform its devices, or why there is none.
+    #: devices of each platform, or why it has none.
     inventory: Inventory = field(default_factory=dict)
-    memory: int | None = None  # bytes that were free when it was asked
-    broken: str = ""  # why nothing can be measured there; "" where it can
-    #: of the kernel that it runs on, what no other has; None where nothing tells.
+    memory: int | None = None  # free bytes when it described itself
+    broken: str = ""  # why it cannot measure; "" if it can
+    #: unique id of its running kernel; None if it is not known.
     boot: str | None = None
 
     @property
@@ -46,7 +46,7 @@ class FleetNode:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """The sorted fingerprints of its devices: nodes of one kind should measure alike."""
+        """Sorted fingerprints of its devices: nodes of one kind should have similar results."""
         return tuple(sorted(d.fingerprint for found in self.devices.values() for d in found))
 
     @property
@@ -62,8 +62,8 @@ class FleetNode:
         return NodeOffer(self.id, {} if self.broken else counts, frozenset(named))
 
 
-def node_name(node: str, machine: str) -> str:
-    """Return a node's name: its machine's and a part of its id, as several may share a machine."""
+def format_node_name(node: str, machine: str) -> str:
+    """Return a node's name from its machine's and a part of its id: nodes may share a machine."""
     plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in machine)[:32]
     return f"{plain or 'node'}-{node[:6]}"
 
@@ -73,7 +73,7 @@ def node_from_json(node: str, name: str, body: Mapping[str, Any]) -> FleetNode:
     if body.get("broken"):
         return FleetNode(node, name, broken=str(body["broken"]))
     inventory = {
-        platform: [_entry(entry) for entry in entries]
+        platform: [_parse_entry(entry) for entry in entries]
         for platform, entries in body["inventory"].items()
     }
     boot = body.get("boot")
@@ -81,7 +81,7 @@ def node_from_json(node: str, name: str, body: Mapping[str, Any]) -> FleetNode:
 
 
 def inventory_to_json(inventory: Inventory) -> dict[str, Any]:
-    """Return an inventory as a node describes it."""
+    """Return an inventory in the form of a node's description."""
     return {
         platform: [
             {"device": device_to_json(entry)}
@@ -93,16 +93,16 @@ def inventory_to_json(inventory: Inventory) -> dict[str, Any]:
     }
 
 
-def _entry(body: Mapping[str, Any]) -> Device | Absent:
+def _parse_entry(body: Mapping[str, Any]) -> Device | Absent:
     if "device" in body:
         return device_from_json(body["device"])
     return Absent(body["of"], **body["absent"])
 
 
 class FleetInventory(dict[str, list[Device | Absent]]):
-    """The devices of all nodes together, and the memory that each node has free.
+    """Devices of all nodes together, and the free memory of each node.
 
-    A platform has the devices of the first node that has any. Plans are made with them; each node
+    A platform has the devices of the first node that has any. They are used for planning; each node
     replaces them by its own.
     """
 
@@ -113,12 +113,12 @@ class FleetInventory(dict[str, list[Device | Absent]]):
         for node in self.nodes:
             for platform, entries in node.inventory.items():
                 present = any(isinstance(entry, Device) for entry in entries)
-                had = any(isinstance(entry, Device) for entry in self.get(platform, ()))
-                if platform not in self or (present and not had):
+                was_present = any(isinstance(entry, Device) for entry in self.get(platform, ()))
+                if platform not in self or (present and not was_present):
                     self[platform] = list(entries)
 
     def free(self, device: Device) -> int | None:
-        """Return the bytes that every node has free: of the host, what the fullest node has."""
+        """Return the free bytes that every node has: of the host, the least of all nodes."""
         if device.hardware == "cpu":
             return min(self._memory, default=None)
         return device.memory_bytes
@@ -128,23 +128,23 @@ class FleetInventory(dict[str, list[Device | Absent]]):
 class Difference:
     """Values that differ between nodes, with the nodes that have each."""
 
-    what: str
+    name: str
     values: Mapping[str, tuple[str, ...]]
 
     def __str__(self) -> str:
         groups = [f"{value} ({', '.join(nodes)})" for value, nodes in self.values.items()]
-        return f"{self.what}: {'; '.join(groups)}"
+        return f"{self.name}: {'; '.join(groups)}"
 
 
-def differences(nodes: Sequence[FleetNode]) -> list[Difference]:
-    """Return what may change results between these nodes, except their devices."""
+def find_differences(nodes: Sequence[FleetNode]) -> list[Difference]:
+    """Return facts that may change results between these nodes, except their devices."""
     usable = [node for node in nodes if not node.broken]
     if len(usable) < 2:
         return []
-    packages = sorted({name for node in usable for name in _packages(node)})
-    facts = [(what, [_word(n.environment.get(what)) for n in usable]) for what in _COMPARED]
+    packages = sorted({name for node in usable for name in _read_packages(node)})
+    facts = [(what, [_format_value(n.environment.get(what)) for n in usable]) for what in _COMPARED]
     facts += [
-        (name, [_packages(n).get(name, "not installed") for n in usable]) for name in packages
+        (name, [_read_packages(n).get(name, "not installed") for n in usable]) for name in packages
     ]
     found = []
     for what, values in facts:
@@ -156,25 +156,25 @@ def differences(nodes: Sequence[FleetNode]) -> list[Difference]:
     return found
 
 
-def shared_machines(nodes: Iterable[FleetNode]) -> list[str]:
+def warn_shared_machines(nodes: Iterable[FleetNode]) -> list[str]:
     """Return warnings about nodes that are processes or containers of one machine."""
     by_boot: dict[str, list[str]] = {}
     for node in nodes:
         if node.boot and not node.broken:
             by_boot.setdefault(node.boot, []).append(node.name)
     return [
-        f"{', '.join(names)} are nodes of one machine: what they measure at the same time slows"
-        " each other, and how they differ says nothing of machines"
+        f"{', '.join(names)} are nodes of one machine: measuring at the same time slows them"
+        " down, and their differences are not differences of machines"
         for names in by_boot.values()
         if len(names) > 1
     ]
 
 
-def _packages(node: FleetNode) -> Mapping[str, str]:
+def _read_packages(node: FleetNode) -> Mapping[str, str]:
     return node.environment.get("packages") or {}
 
 
-def _word(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{k}={v}" for k, v in sorted(value.items())) or "none"
     return "unknown" if value is None else str(value)
@@ -182,27 +182,27 @@ def _word(value: object) -> str:
 
 @dataclass(frozen=True)
 class Submission:
-    """An attempt of a unit, as the cluster gets it."""
+    """Attempt of a unit, as given to the cluster."""
 
     unit: int  # its number
-    attempt: int  # which one, from 1
-    need: Need  # what it needs of a node
-    task: Mapping[str, Any]  # what the node is told
+    attempt: int  # from 1
+    need: Need  # requirements on a node
+    task: Mapping[str, Any]  # for the node
     avoided: frozenset[str] = frozenset()  # nodes that it must not run on
-    #: what each further node is told, where several make a step together.
+    #: tasks of the further nodes, if several make a step together.
     parts: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
 class NodeJoined:
-    """A node that has described itself."""
+    """Event: a node has described itself."""
 
     node: FleetNode
 
 
 @dataclass(frozen=True)
 class NodeLost:
-    """A node that is gone."""
+    """Event: a node is gone."""
 
     node: str
     why: str
@@ -210,7 +210,7 @@ class NodeLost:
 
 @dataclass(frozen=True)
 class UnitBegan:
-    """A node has begun with an attempt."""
+    """Event: a node has begun an attempt."""
 
     unit: int
     attempt: int
@@ -219,8 +219,7 @@ class UnitBegan:
 
 @dataclass(frozen=True)
 class UnitHeard:
-    """What a running attempt reported: journal lines as its node wrote them, and what it does
-    now."""
+    """Event: a running attempt reported journal lines and its activity."""
 
     unit: int
     attempt: int
@@ -232,7 +231,7 @@ class UnitHeard:
 
 @dataclass(frozen=True)
 class UnitEnded:
-    """An attempt that has reported everything."""
+    """Event: an attempt has ended after it reported everything."""
 
     unit: int
     attempt: int
@@ -240,7 +239,7 @@ class UnitEnded:
 
 @dataclass(frozen=True)
 class UnitFailed:
-    """An attempt that ended before its time."""
+    """Event: an attempt ended early."""
 
     unit: int
     attempt: int
@@ -252,19 +251,19 @@ ClusterEvent = NodeJoined | NodeLost | UnitBegan | UnitHeard | UnitEnded | UnitF
 
 
 class Cluster(Protocol):
-    """Nodes that measure units: it places them and reserves what they need."""
+    """Nodes that measure units; the cluster places units and reserves devices."""
 
-    def settled(self) -> bool:
-        """Whether every node that was there at the beginning has said what it is, or is gone."""
+    def is_settled(self) -> bool:
+        """Return whether every node of the start has described itself or is gone."""
 
     def submit(self, submission: Submission) -> None:
-        """Have a unit measured on a node that has what it needs, as soon as there is room."""
+        """Measure a unit on a node that meets its needs, as soon as one is free."""
 
     def cancel(self, unit: int, attempt: int) -> None:
-        """End an attempt; nothing more of it is heard."""
+        """End an attempt, which sends no more events."""
 
     def events(self, timeout: float) -> list[ClusterEvent]:
-        """What has happened since the last time; waits so long for something to happen."""
+        """Return the events since the last call; wait up to `timeout` seconds for one."""
 
     def now(self) -> float:
-        """Return seconds of the cluster's clock."""
+        """Return the time of the cluster's clock in seconds."""

@@ -1,6 +1,6 @@
 """Calibration of every node of a fleet, by units that calibrate instead of measuring cases.
 
-Calibrations are stored as those of `accelbench hardware --calibrate`; no run is begun.
+Calibrations are stored like those of `accelbench hardware --calibrate`; no run is begun.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.fleet.dispatch import DispatchRules, Need, WorkUnit
 from accelbench.fleet.fleet_nodes import Cluster, FleetNode
 from accelbench.fleet.fleet_record import FactSink, open_journal
-from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver, nodes_of
+from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver, wait_for_nodes
 from accelbench.fleet.unit_runner import PROBES, REFUSED
 from accelbench.run import calibrating
 
 #: Platforms that have probes.
-SERVED = PytorchRuntime.info.hardware
-#: Importing the engine from a cold disk, and probes that take five times as long as they should.
+PROBED_PLATFORMS = PytorchRuntime.info.hardware
+#: Time to import the engine from a cold disk and for probes that take five times as long as
+#: planned.
 _LIMIT_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class NodeProbes:
-    """The calibration of one platform of a node."""
+    """Calibration of one platform of a node."""
 
     node: str  # its name
-    device: Device  # the device as the node told of it
-    calibration: DeviceCalibration | None = None  # None where there is none
-    why: str = ""  # there is none
+    device: Device  # as described by the node
+    calibration: DeviceCalibration | None = None  # None if it failed
+    why: str = ""  # reason of a missing calibration
 
 
 class ProbeJob(FleetJob):
-    """Units that calibrate: one for each platform of each node."""
+    """Job of units that calibrate, one for each platform of each node."""
 
-    def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
+    def build_task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
         return {
             "fleet": self.fleet,
             "attempt": attempt,
@@ -53,36 +54,38 @@ class ProbeJob(FleetJob):
             PROBES: calibrating.SECONDS,
         }
 
-    def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
+    def build_unmeasured(
+        self, unit: WorkUnit, reason: str, message: str
+    ) -> Iterable[Mapping[str, Any]]:
         return [{"unit": unit.number, "reason": reason, "message": message}]
 
 
 class ProbeRecord:
-    """Calibrations as they come, each stored once."""
+    """Calibrations of nodes, each stored once."""
 
     def __init__(self, folder: Path, units: Iterable[WorkUnit]) -> None:
         self._folder = folder
         self._units = {unit.number: unit for unit in units}
-        self._open: dict[str, FactSink] = {}  # by the journal's run
+        self._sinks: dict[str, FactSink] = {}  # by the journal's run
         self.calibrations: dict[int, DeviceCalibration] = {}
         self.refusals: dict[int, str] = {}
 
-    def left(self, unit: int) -> WorkUnit:
+    def remaining_unit(self, unit: int) -> WorkUnit:
         return self._units[unit]
 
-    def complete(self, unit: int) -> bool:
+    def is_complete(self, unit: int) -> bool:
         return unit in self.calibrations or unit in self.refusals
 
     def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
         del attempt
         facts = list(facts)
-        if self.complete(unit):
+        if self.is_complete(unit):
             return []
         for fact in facts:
             if fact.kind == REFUSED:
                 self.refusals[unit] = str(fact.body["why"])
             elif fact.kind in (DEVICE_CALIBRATED, HARDWARE_MEASURED):
-                self._sink(str(fact.body["run_id"])).append(fact)
+                self._open_sink(str(fact.body["run_id"])).append(fact)
             if fact.kind == DEVICE_CALIBRATED:
                 self.calibrations[unit] = DeviceCalibration.from_body(fact.body)
         return []
@@ -90,17 +93,17 @@ class ProbeRecord:
     def forget(self, unit: int, attempt: int) -> None:
         del unit, attempt
 
-    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
+    def store_unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
         self.refusals[unit] = "; ".join(str(body["message"]) for body in bodies)
 
     def close(self) -> None:
-        for sink in self._open.values():
+        for sink in self._sinks.values():
             sink.close()
 
-    def _sink(self, run_id: str) -> FactSink:
-        if run_id not in self._open:
-            self._open[run_id], _ = open_journal(self._folder, run_id)
-        return self._open[run_id]
+    def _open_sink(self, run_id: str) -> FactSink:
+        if run_id not in self._sinks:
+            self._sinks[run_id], _ = open_journal(self._folder, run_id)
+        return self._sinks[run_id]
 
 
 def probe_nodes(
@@ -110,27 +113,28 @@ def probe_nodes(
     observer: NodeObserver,
     rules: DispatchRules | None = None,
 ) -> list[NodeProbes]:
-    """Calibrate every node of a fleet, on these platforms or on all that PyTorch serves.
+    """Calibrate every node of a fleet, on these platforms or all that have probes.
 
     Raises UsageError if a platform has no probes, SurroundingsError if no node has one of them.
     """
-    _refuse_unserved(hardware)
-    nodes = nodes_of(cluster, observer.note)
-    places = list(_places(nodes, hardware or SERVED))
-    if not places:
+    _refuse_without_probes(hardware)
+    nodes = wait_for_nodes(cluster, observer.note)
+    targets = list(_iter_devices(nodes, hardware or PROBED_PLATFORMS))
+    if not targets:
         raise SurroundingsError(
-            f"No node has {', '.join(hardware or SERVED)}.", "accelbench fleet status shows them."
+            f"No node has {', '.join(hardware or PROBED_PLATFORMS)}.",
+            "accelbench fleet status shows what the nodes have.",
         )
     units = [
         WorkUnit(number, Need(device.hardware, node=node.id), (), limit=_LIMIT_SECONDS)
-        for number, (node, device) in enumerate(places)
+        for number, (node, device) in enumerate(targets)
     ]
     record = ProbeRecord(folder, units)
     job = ProbeJob(new_run_id(), units, RunSettings())
     run = FleetRun(job, cluster, record, observer, rules)
     try:
-        run.welcome(nodes)
-        run.go()
+        run.add_nodes(nodes)
+        run.execute()
     except KeyboardInterrupt:
         run.cancel()
         raise
@@ -140,20 +144,20 @@ def probe_nodes(
         NodeProbes(
             node.name, device, record.calibrations.get(number), record.refusals.get(number, "")
         )
-        for number, (node, device) in enumerate(places)
+        for number, (node, device) in enumerate(targets)
     ]
 
 
-def _refuse_unserved(hardware: Sequence[str]) -> None:
+def _refuse_without_probes(hardware: Sequence[str]) -> None:
     for name in hardware:
-        if name not in SERVED:
+        if name not in PROBED_PLATFORMS:
             raise UsageError(
                 f"There are no probes for {in_quotes(name)}.",
-                f"Probes run in PyTorch, on {', '.join(SERVED)}.",
+                f"Probes run in PyTorch, on {', '.join(PROBED_PLATFORMS)}.",
             )
 
 
-def _places(
+def _iter_devices(
     nodes: Iterable[FleetNode], hardware: Sequence[str]
 ) -> Iterator[tuple[FleetNode, Device]]:
     for node in nodes:

@@ -1,8 +1,8 @@
-"""A fleet's processes on this machine: started with a token, on the loopback address, and stopped.
+"""Processes of a fleet on this machine: started with a token, on the loopback address, and stopped.
 
-What was started is recorded with the moment of each process, so that only these are stopped. Ray
-makes its own folder writable for everybody, and its sockets need no token: it lies in a folder that
-only this user may enter.
+Started processes are recorded with their time of creation, so that only these are stopped. Ray
+makes its own folder writable for everybody, and its sockets need no token. The folder is therefore
+inside one that only this user may enter.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from accelbench.core.protocols import Inventory
 from accelbench.core.safe_text import in_quotes
 from accelbench.fleet.ray_cluster import (
     RayCluster,
+    build_resources,
     connect,
-    gpus_of,
+    count_gpus,
     is_loopback,
     ray_address,
-    refuse_silent,
-    resources_of,
+    refuse_unreachable,
 )
 from accelbench.fleet.ray_worker import state_folder
 
@@ -46,16 +46,17 @@ _PRIVATE = 0o700
 
 
 def ray_folder() -> Path:
-    """Return Ray's folder; raise SurroundingsError if the folder around it belongs to somebody
-    else."""
-    # It is short, because a socket's path has at most 107 bytes.
+    """Return Ray's folder.
+
+    Raises SurroundingsError if another user owns the folder around it.
+    """
+    # A short path, because a socket's path has at most 107 bytes.
     user = _user()
     outer = Path(tempfile.gettempdir()) / f"{_PREFIX}{'user' if user is None else user}"
     outer.mkdir(mode=_PRIVATE, exist_ok=True)
     if not _is_own(outer):
         raise SurroundingsError(
-            f"{in_quotes(str(outer))} is no folder of this user's, and Ray's sockets would lie in"
-            " it.",
+            f"{in_quotes(str(outer))}, for Ray's sockets, is not a folder of this user.",
             "Have it removed, or set TMPDIR to a folder of your own.",
         )
     outer.chmod(_PRIVATE)
@@ -63,7 +64,7 @@ def ray_folder() -> Path:
 
 
 def keep_private(session: str) -> None:
-    """Protect the folder of a joined node's session: the head names it, by the head's user."""
+    """Protect the folder of a joined node's session, which the head names by its user."""
     outer = Path(session).parent.parent
     if session and outer.name.startswith(_PREFIX) and _is_own(outer):
         outer.chmod(_PRIVATE)
@@ -79,35 +80,35 @@ def _user() -> int | None:
 
 
 LOOPBACK = "127.0.0.1"
-#: The program `ray`, wherever it is installed.
+#: The program `ray` of this installation.
 _RAY = (sys.executable, "-P", "-m", "ray.scripts.scripts")
 _START_SECONDS = 300.0
-#: As Ray names it, in its own folder.
+#: Path of a session in Ray's folder.
 _SESSION = re.compile(r"(?<==)/.*?/session_\d[\w-]*")
-#: Results are small and leave at once; Ray would take a third of the memory that is measured.
+#: Results are small and sent at once; by default Ray takes a third of the measured memory.
 _OBJECT_STORE_BYTES = 100_000_000
 _TOKEN_CHARACTERS = 32
 
 
 @dataclass(frozen=True)
 class StartedNode:
-    """A node of a fleet that was started on this machine."""
+    """Node of a fleet that was started on this machine."""
 
     address: str  # HOST:PORT of the fleet's head
     token_file: str  # the file of its token
     head: bool  # whether this is the head
-    started_at: str  # when
-    #: the number and the moment of creation of each process.
+    started_at: str  # time
+    #: number and time of creation of each process.
     processes: tuple[tuple[int, float], ...]
-    session: str = ""  # the folder of Ray's sockets and logs; "" where it is not known
+    session: str = ""  # the folder of Ray's sockets and logs; "" if unknown
 
     @property
-    def failed(self) -> bool:
-        """Whether any of its processes has ended, as all last as long as the node."""
-        return len(self.alive) < len(self.processes)
+    def has_failed(self) -> bool:
+        """Whether any of its processes has ended; they all last as long as the node."""
+        return len(self.alive_processes) < len(self.processes)
 
     @property
-    def alive(self) -> list[psutil.Process]:
+    def alive_processes(self) -> list[psutil.Process]:
         found = []
         for number, created in self.processes:
             with suppress(psutil.Error):
@@ -119,86 +120,86 @@ class StartedNode:
 
 
 def start(host: str, port: int, inventory: Inventory, *, measures: bool = True) -> StartedNode:
-    """Start the head of a fleet, reachable at `host`; with `measures`, this machine takes units
-    too.
+    """Start the head of a fleet, reachable at `host`.
 
-    Raises UsageError if a fleet was started here, SurroundingsError if Ray does not start.
+    With `measures`, this machine takes units too. Raises UsageError if a fleet was started here,
+    SurroundingsError if Ray does not start.
     """
     _refuse_without_ray()
     host = LOOPBACK if is_loopback(host) else host
-    running = [node for node in started() if node.head and node.alive]
+    running = [node for node in list_started() if node.head and node.alive_processes]
     if running:
         raise UsageError(
-            f"A fleet was started here already, at {running[0].address}.",
+            f"A fleet already runs here, at {running[0].address}.",
             "Use it, or end it with accelbench fleet stop.",
         )
-    _refuse_taken(host, port)
+    _refuse_used_port(host, port)
     token_file = state_folder() / "token"
     write_token(token_file)
-    resources = resources_of(inventory) if measures else {}
+    resources = build_resources(inventory) if measures else {}
     options = [
         *("--head", f"--node-ip-address={host}", f"--port={port}"),
         *("--include-dashboard=false", "--disable-usage-stats"),
         f"--temp-dir={ray_folder()}",
-        *_offered(resources, gpus_of(inventory) if measures else 0),
+        *_resource_options(resources, count_gpus(inventory) if measures else 0),
     ]
     environment = _ray_environment(token_file)
     if host == LOOPBACK:
         # Otherwise Ray puts the address of a network interface in place of 127.0.0.1.
         environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    return _started(f"{host}:{port}", token_file, options, environment, head=True)
+    return _start_ray(f"{host}:{port}", token_file, options, environment, head=True)
 
 
 def join(
     address: str, token_file: Path | None, host: str | None, inventory: Inventory
 ) -> StartedNode:
-    """Let this machine measure for a fleet; without a token file, by the token that `start` wrote
-    here.
+    """Let this machine measure for a fleet.
 
-    Raises SurroundingsError if the head does not answer or refuses the token, or if Ray fails.
+    Without a token file, the token that `start` wrote here is used. Raises SurroundingsError if the
+    head does not answer or refuses the token, or if Ray fails.
     """
     _refuse_without_ray()
-    there = parsed(address)
+    head = parse_address(address)
     token = token_file or state_folder() / "token"
     if not token.is_file():
         raise UsageError(
             f"There is no token file {in_quotes(str(token))}.",
-            "Copy the one that accelbench fleet start names to this machine, for you alone to"
-            " read, and name it with --token-file.",
+            "Copy the file that accelbench fleet start names to this machine, readable only for"
+            " you, and name it with --token-file.",
         )
-    ray_folder()  # before Ray makes it; mostly the head's user has the same number
+    ray_folder()  # before Ray creates it; usually the head's user has the same number
     environment = _ray_environment(token)
-    _ask_head(address, environment)
-    own = [f"--node-ip-address={host}"] if host and not is_loopback(there[0]) else []
+    _check_head(address, environment)
+    own = [f"--node-ip-address={host}"] if host and not is_loopback(head[0]) else []
     options = [
         *(f"--address={ray_address(address)}", "--disable-usage-stats", *own),
-        *_offered(resources_of(inventory), gpus_of(inventory)),
+        *_resource_options(build_resources(inventory), count_gpus(inventory)),
     ]
-    return _started(address, token, options, environment, head=False)
+    return _start_ray(address, token, options, environment, head=False)
 
 
-def _ask_head(address: str, environment: dict[str, str]) -> None:
+def _check_head(address: str, environment: dict[str, str]) -> None:
     """Raise SurroundingsError if a head does not answer or refuses the token."""
     # `ray start` itself reports a refused token only in a log.
-    refuse_silent(address)
-    asked = [*_RAY, "health-check", "--address", ray_address(address)]
-    ended = processes.run(asked, _START_SECONDS, environment=environment)
-    said = ended.stdout + ended.stderr
+    refuse_unreachable(address)
+    command = [*_RAY, "health-check", "--address", ray_address(address)]
+    ended = processes.run(command, _START_SECONDS, environment=environment)
+    output = ended.stdout + ended.stderr
     if ended.returncode == 0:
         return
-    if "nauthenticated" in said or "AuthenticationError" in said:
+    if "nauthenticated" in output or "AuthenticationError" in output:
         raise SurroundingsError(
             f"The fleet at {address} refused the token.",
             "Copy the file that accelbench fleet start names on its head, and name it with"
             " --token-file.",
         )
     raise SurroundingsError(
-        f"No fleet answers at {address}: {ended.last_line or 'it said nothing'}.",
-        "Look whether it runs there, with accelbench fleet status.",
+        f"No fleet answers at {address}: {ended.last_line or 'it printed nothing'}.",
+        "Check with accelbench fleet status that it runs there.",
     )
 
 
-def started() -> list[StartedNode]:
+def list_started() -> list[StartedNode]:
     """Return the nodes that were started on this machine; they may have ended since."""
     try:
         entries = loads(record_path().read_text(encoding="utf-8"))
@@ -211,15 +212,16 @@ def started() -> list[StartedNode]:
     except (OSError, JsonError, TypeError, KeyError) as error:
         raise SurroundingsError(
             f"{record_path()} cannot be read: {error}.",
-            "It says what accelbench fleet started here: remove it once none of that runs.",
+            "It lists the processes that accelbench fleet started: remove it when none of them"
+            " runs.",
         ) from error
 
 
-def parsed(address: str) -> tuple[str, int]:
+def parse_address(address: str) -> tuple[str, int]:
     """Return host and port of an address; raise UsageError if it has none."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise UsageError(f"{in_quotes(address)} is no address.", "Name it as HOST:PORT.")
+        raise UsageError(f"{in_quotes(address)} is not an address.", "Write it as HOST:PORT.")
     return host, int(port)
 
 
@@ -232,7 +234,7 @@ def write_token(path: Path) -> None:
         file.write(secrets.token_hex(_TOKEN_CHARACTERS))
 
 
-def _offered(resources: dict[str, float], gpus: int) -> list[str]:
+def _resource_options(resources: dict[str, float], gpus: int) -> list[str]:
     return [
         f"--resources={json.dumps(resources)}",
         f"--num-gpus={gpus}",
@@ -246,12 +248,12 @@ def _ray_environment(token_file: Path) -> dict[str, str]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token_file),
         "RAY_USAGE_STATS_ENABLED": "0",
-        # Ray's own is 15: what is measured would give way to everything else on the machine.
+        # Ray's default is 15: measurements would give way to all other work on the machine.
         "RAY_worker_niceness": "0",
     }
 
 
-def _started(
+def _start_ray(
     address: str,
     token_file: Path,
     options: Sequence[str],
@@ -268,18 +270,18 @@ def _started(
         raise
     if process.returncode != 0:
         processes.kill_group(process)
-        raise _refusal((errors or output).decode(errors="replace"))
-    members = tuple(sorted(_members(process.pid)))
-    session = _session_of(number for number, _ in members)
+        raise _start_error((errors or output).decode(errors="replace"))
+    members = tuple(sorted(_find_members(process.pid)))
+    session = _find_session(number for number, _ in members)
     keep_private(session)
     node = StartedNode(address, str(token_file), head, utc_now(), members, session)
     record_path().write_text(
-        json.dumps([asdict(each) for each in [*_still_there(), node]]), encoding="utf-8"
+        json.dumps([asdict(each) for each in [*_list_alive(), node]]), encoding="utf-8"
     )
     return node
 
 
-def _members(leader: int) -> list[tuple[int, float]]:
+def _find_members(leader: int) -> list[tuple[int, float]]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -288,8 +290,8 @@ def _members(leader: int) -> list[tuple[int, float]]:
     return found
 
 
-def _session_of(numbers: Iterable[int]) -> str:
-    """Return the folder that Ray's processes use, or an empty text."""
+def _find_session(numbers: Iterable[int]) -> str:
+    """Return the folder that Ray's processes use; empty if it is not found."""
     for number in numbers:
         with suppress(psutil.Error, OSError):
             found = _SESSION.search("\n".join(psutil.Process(number).cmdline()))
@@ -298,24 +300,24 @@ def _session_of(numbers: Iterable[int]) -> str:
     return ""
 
 
-def _still_there() -> list[StartedNode]:
-    return [node for node in started() if node.alive]
+def _list_alive() -> list[StartedNode]:
+    return [node for node in list_started() if node.alive_processes]
 
 
-def _refusal(said: str) -> SurroundingsError:
-    if "timed out during startup" in said:
+def _start_error(output: str) -> SurroundingsError:
+    if "timed out during startup" in output:
         return SurroundingsError(
-            "Ray did not start within the half minute that it gives a node.",
-            "The machine has much other work: try again when it has less.",
+            "Ray did not start within its limit of half a minute.",
+            "The machine is busy: try again when it has less work.",
         )
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in output.splitlines() if line.strip()]
     return SurroundingsError(
-        f"Ray did not start: {lines[-1] if lines else 'it said nothing'}",
+        f"Ray did not start: {lines[-1] if lines else 'it printed nothing'}",
         "Its logs are in " + str(ray_folder()) + ".",
     )
 
 
-def _refuse_taken(host: str, port: int) -> None:
+def _refuse_used_port(host: str, port: int) -> None:
     try:
         with socket.create_server((host, port)):
             return
@@ -336,47 +338,47 @@ def record_path() -> Path:
     return state_folder() / "started.json"
 
 
-#: A raylet tells the head that it leaves, which has to be there for it.
+#: Time for a raylet to sign off at the head, which must still run.
 _LEAVE_SECONDS = 10.0
-#: For the others; Ray's monitor takes no notice, and has nothing to finish.
+#: Time for other processes; Ray's monitor ignores the signal, and has nothing to finish.
 _STOP_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class StoppedFleet:
-    """What `stop` ended."""
+    """Processes and logs of a stopped fleet."""
 
-    processes: int  # how many
-    logs: tuple[Path, ...] = ()  # folders of Ray's logs that are still there
-    failed: bool = False  # whether a node had failed before, which the logs may tell of
+    processes: int  # their number
+    logs: tuple[Path, ...] = ()  # remaining folders of Ray's logs
+    failed: bool = False  # whether a node had failed before; the logs may show why
 
 
 def stop(*, keep_logs: bool = False) -> StoppedFleet:
     """End the nodes of this machine; remove Ray's logs if no node had failed."""
-    nodes = started()
-    failed = any(node.failed for node in nodes)
-    ended = _end([process for node in nodes for process in _family(node)])
+    nodes = list_started()
+    failed = any(node.has_failed for node in nodes)
+    ended = _end_processes([process for node in nodes for process in _find_family(node)])
     record_path().unlink(missing_ok=True)
     folders = {Path(node.session) for node in nodes if node.session}
     if not keep_logs and not failed:
         for folder in folders:
-            if not _in_use(folder):
+            if not _is_in_use(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-                _forget(folder)
+                _remove_link(folder)
     logs = tuple(sorted(folder / "logs" for folder in folders if folder.is_dir()))
     return StoppedFleet(ended, logs, failed)
 
 
-def _family(node: StartedNode) -> list[psutil.Process]:
-    found = node.alive
-    for process in node.alive:
+def _find_family(node: StartedNode) -> list[psutil.Process]:
+    found = node.alive_processes
+    for process in node.alive_processes:
         with suppress(psutil.Error):
             found += process.children(recursive=True)
     return found
 
 
-def _end(processes: Iterable[psutil.Process]) -> int:
-    """End raylets and their children before the head that they talk to."""
+def _end_processes(processes: Iterable[psutil.Process]) -> int:
+    """End raylets and their children before the head that they are connected to."""
     family = {process.pid: process for process in processes}
     raylets = [process for process in family.values() if _is_raylet(process)]
     _terminate(raylets)
@@ -403,8 +405,8 @@ def _is_raylet(process: psutil.Process) -> bool:
         return False
 
 
-def _in_use(folder: Path) -> bool:
-    """Return whether another node of this machine has its logs there."""
+def _is_in_use(folder: Path) -> bool:
+    """Return whether another node of this machine has its logs in a folder."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if _is_raylet(process) and any(str(folder) in word for word in process.cmdline()):
@@ -412,8 +414,8 @@ def _in_use(folder: Path) -> bool:
     return False
 
 
-def _forget(session: Path) -> None:
-    """Remove the link to a session that is gone, and Ray's own folder if it is empty then."""
+def _remove_link(session: Path) -> None:
+    """Remove the link to a removed session, and Ray's folder if it is then empty."""
     latest = session.parent / "session_latest"
     if latest.is_symlink() and not latest.exists():
         latest.unlink(missing_ok=True)
@@ -425,20 +427,20 @@ def _forget(session: Path) -> None:
 
 @dataclass(frozen=True)
 class FleetAddress:
-    """The address of a fleet's head, and the file of its token."""
+    """Address of a fleet's head, and the file of its token."""
 
     address: str
     token_file: Path | None
 
     @classmethod
-    def of(cls, address: str | None, token_file: Path | None) -> FleetAddress:
+    def resolve(cls, address: str | None, token_file: Path | None) -> FleetAddress:
         """Return the named fleet, or the one that was started or joined on this machine."""
         if address is not None:
             if address != "auto":
-                parsed(address)
-            own = [node for node in started() if node.address == address]
+                parse_address(address)
+            own = [node for node in list_started() if node.address == address]
             return cls(address, token_file or (Path(own[0].token_file) if own else None))
-        here = [node for node in started() if node.alive]
+        here = [node for node in list_started() if node.alive_processes]
         if not here:
             raise UsageError(
                 "No fleet was started on this machine.",
@@ -446,9 +448,11 @@ class FleetAddress:
             )
         return cls(here[0].address, token_file or Path(here[0].token_file))
 
-    def connected(self) -> RayCluster:
+    def connect(self) -> RayCluster:
         if self.token_file is not None and not self.token_file.is_file():
             name = in_quotes(str(self.token_file))
-            raise UsageError(f"There is no token file {name}.", "Name another one.")
+            raise UsageError(
+                f"There is no token file {name}.", "Give the path of an existing file."
+            )
         connect(self.address, self.token_file)
         return RayCluster()

@@ -1,11 +1,11 @@
-"""A program on a node, without Ray: it describes the node, or measures units as `run` would.
+"""Program on a node, without Ray: it describes the node, or measures units as `run` would.
 
     python -m accelbench.fleet.unit_runner describe
     python -m accelbench.fleet.unit_runner serve
 
 `serve` reads a line of JSON for each unit, {"task", "folder", "errors"}, all of them paths, and
-ends with that input. It writes a line of JSON for each event, {"over": true} at the end of a unit;
-results are in the journal of its folder, synced, before their line. Imports, devices and warm
+ends with that input. It writes a line of JSON for each event, {"over": true} at the end of a unit.
+Results are in the journal of its folder, synced, before their line. Imports, devices and warm
 templates stay between units; settings, journals, references and workers do not.
 """
 
@@ -27,7 +27,7 @@ from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
 from accelbench.core.protocols import Device, Inventory, Runtime
-from accelbench.fleet.dispatch import PART_IN_STEPS, take_part_here
+from accelbench.fleet.dispatch import PART_IN_STEPS, join_steps
 from accelbench.fleet.fleet_nodes import inventory_to_json
 from accelbench.hardware.detect import LazyInventory
 from accelbench.hardware.environment import describe_environment
@@ -45,21 +45,21 @@ from accelbench.run.process.worker_client import Observer
 from accelbench.run.process.worker_pool import KeptWorkerPool
 from accelbench.store.journal import Journal
 
-#: In a task: seconds of all probes together.
+#: Key in a task: seconds of all probes together.
 PROBES = "probes"
-#: In the node's journal: why there is no calibration.
+#: Fact in the node's journal: the reason of a missing calibration.
 REFUSED = "probes_refused"
 
 
-def calibrate_here(
+def calibrate_device(
     task: Mapping[str, Any],
     folder: Path,
     inventory: Inventory,
     environment: Mapping[str, Any],
-    at: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
-    """Calibrate the device that a task asks for, into a journal of that folder."""
-    from accelbench.run import calibrating  # NumPy with it, which no other unit needs
+    """Calibrate the device of a task into a journal in that folder."""
+    from accelbench.run import calibrating  # it imports NumPy, which no other unit needs
 
     hardware, run_id = str(task["hardware"]), str(task["run_id"])
     try:
@@ -69,7 +69,7 @@ def calibrate_here(
         calibration = calibrating.calibrate(
             device,
             float(task[PROBES]),
-            lambda done, of: at(f"probes of {hardware}: {done} of {of}"),
+            lambda done, of: report(f"probes of {hardware}: {done} of {of}"),
         )
     except SurroundingsError as error:
         with Journal.create(folder, run_id) as journal:
@@ -80,33 +80,33 @@ def calibrate_here(
 
 
 class PipeObserver(Observer):
-    """An observer that writes a line of JSON for each event, at most a few a second."""
+    """Observer that writes a line of JSON for each event, at most a few a second."""
 
     def __init__(self, pipe: IO[str]) -> None:
         self._pipe = pipe
 
-    def _say(self, **what: Any) -> None:
-        self._pipe.write(json.dumps(what) + "\n")
+    def _write_event(self, **event: Any) -> None:
+        self._pipe.write(json.dumps(event) + "\n")
         self._pipe.flush()
 
     def note(self, text: str) -> None:
-        self._say(note=text)
+        self._write_event(note=text)
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
         again = f" · launch {launch}" if launch > 1 else ""
         self.at(f"{case}{again}")
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
-        self._say(done=row["result_id"])
+        self._write_event(done=row["result_id"])
 
     def at(self, text: str) -> None:
-        self._say(at=text)
+        self._write_event(at=text)
 
-    def over(self) -> None:
-        self._say(over=True)
+    def end_unit(self) -> None:
+        self._write_event(over=True)
 
 
-def described() -> dict[str, Any]:
+def describe_node() -> dict[str, Any]:
     """Return a description of this node."""
     found = LazyInventory()
     inventory = {name: found[name] for name in found}
@@ -118,12 +118,12 @@ def described() -> dict[str, Any]:
     }
 
 
-def spec_of(
+def build_run(
     task: Mapping[str, Any], inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> PlannedRun:
     """Return the run of a task, on the devices and the engines of this node."""
 
-    def here(plan: Plan) -> Plan:
+    def place_plan(plan: Plan) -> Plan:
         return Plan(tuple(placed(p.case, inventory, runtimes) for p in plan.cases))
 
     run_id = str(task["run_id"])
@@ -131,14 +131,16 @@ def spec_of(
     other = arm_settled(run_id, task)
     if other is not None:
         own = other.settings.with_values(run_id=run_id)
-        other = OtherArm(other.against, here(other.plan), own)
+        other = OtherArm(other.against, place_plan(other.plan), own)
     settings = settings.with_values(run_id=run_id)
-    return PlannedRun(here(plan), settings, runtimes, task["about"], None, other)
+    return PlannedRun(place_plan(plan), settings, runtimes, task["about"], None, other)
 
 
 class UnitOrders:
-    """Units that standard input asks for. Its end ends this process, even in the middle of a
-    unit."""
+    """Orders for units from standard input.
+
+    The end of the input ends this process, even during a unit.
+    """
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -146,7 +148,7 @@ class UnitOrders:
         self._busy = False
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def next(self) -> dict[str, str] | None:
+    def wait_for_order(self) -> dict[str, str] | None:
         self._busy = False
         line = self._lines.get()
         self._busy = bool(line)
@@ -165,26 +167,26 @@ def serve(orders: UnitOrders, pipe: PipeObserver) -> None:
     inventory, surroundings, pool = LazyInventory(), describe_environment(), KeptWorkerPool()
     runtimes = expand.installed_runtimes()
     try:
-        while order := orders.next():
-            _print_into(order["errors"])
+        while order := orders.wait_for_order():
+            _redirect_output(order["errors"])
             task = loads(Path(order["task"]).read_text(encoding="utf-8"))
             folder = Path(order["folder"])
             if PROBES in task:
-                calibrate_here(task, folder, inventory, surroundings, pipe.at)
+                calibrate_device(task, folder, inventory, surroundings, pipe.at)
             elif PART_IN_STEPS in task:
-                take_part_here(task, pipe.at)
+                join_steps(task, pipe.at)
             else:
-                spec = spec_of(task, inventory, runtimes)
+                spec = build_run(task, inventory, runtimes)
                 share = task.get("share")  # of a fleet's budget
                 budget = Budget(share["seconds"], share["results"]) if share else None
                 means = RunMeans(pool, budget)
                 lifecycle.start(spec, folder, pipe, surroundings, means=means)
-            pipe.over()
+            pipe.end_unit()
     finally:
         pool.end()
 
 
-def _print_into(path: str) -> None:
+def _redirect_output(path: str) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
         os.dup2(handle, descriptor)
@@ -196,7 +198,7 @@ def main(arguments: Sequence[str]) -> None:
     own_process_group()
     match arguments:
         case ["describe"]:
-            sys.stdout.write(json.dumps(described()) + "\n")
+            sys.stdout.write(json.dumps(describe_node()) + "\n")
         case ["serve"]:
             pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
             os.dup2(2, 1)
@@ -204,7 +206,7 @@ def main(arguments: Sequence[str]) -> None:
             orders = os.fdopen(os.dup(0), "rb", buffering=0)
             serve(UnitOrders(orders), PipeObserver(pipe))
         case _:
-            sys.exit("describe, or serve")
+            sys.exit("Usage: unit_runner describe | serve")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from dashboard_world import MACHINE, result, store
 
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import node_run_id
-from accelbench.fleet.fleet_nodes import node_name
+from accelbench.fleet.fleet_nodes import format_node_name
 from accelbench.present.dashboard.snapshot import taken
 from accelbench.present.publishing import bundle as bundle_module
 from accelbench.present.publishing.bundle import (
@@ -317,7 +317,7 @@ HOST = "secret-lab.corp.example"
 def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path):
     database = Database(tmp_path / "fleet.duckdb")
     database.ensure()
-    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", HOST)
+    fleet, node = "20260101-000000-abcdef0123", format_node_name("f00dbabe", HOST)
     machine = {**MACHINE, "machine": HOST}
     store(
         database,

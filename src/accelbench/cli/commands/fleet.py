@@ -82,7 +82,7 @@ def run(
     rules = DispatchRules(
         attempts=attempts, silence=parse_duration(silence, "--silence") or DispatchRules.silence
     )
-    where = FleetAddress.of(address, token_file)
+    where = FleetAddress.resolve(address, token_file)
     with termination_as_interrupt():
         if spec.resume is not None:
             ended = fleet_running.resume_run(spec.resume, where, places, rules, stream, spec.quiet)
@@ -217,23 +217,23 @@ def status(
     address: str | None = ADDRESS, token_file: Path | None = TOKEN_FILE, as_json: bool = AS_JSON
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
-    from accelbench.fleet.fleet_nodes import differences, shared_machines
+    from accelbench.fleet.fleet_nodes import find_differences, warn_shared_machines
     from accelbench.fleet.session import FleetAddress
     from accelbench.present.terminal.watch import print_nodes
 
-    where = FleetAddress.of(address, token_file)
-    cluster = where.connected()
-    nodes = cluster.all_nodes()
-    at = cluster.busy(nodes)
+    where = FleetAddress.resolve(address, token_file)
+    cluster = where.connect()
+    nodes = cluster.list_nodes()
+    at = cluster.read_activity(nodes)
     if as_json:
         document = {
             "address": where.address,
             "nodes": [_entry(node, at.get(node.id, "")) for node in nodes],
             "differences": [
-                {"what": each.what, "values": {v: list(n) for v, n in each.values.items()}}
-                for each in differences(nodes)
+                {"what": each.name, "values": {v: list(n) for v, n in each.values.items()}}
+                for each in find_differences(nodes)
             ],
-            "notes": shared_machines(nodes),
+            "notes": warn_shared_machines(nodes),
         }
         sys.stdout.write(json.dumps(document) + "\n")
         return
@@ -289,7 +289,7 @@ def validate(
     from accelbench.engines.shared.names import runtimes_named
     from accelbench.fleet.session import FleetAddress
 
-    where = FleetAddress.of(address, token_file)
+    where = FleetAddress.resolve(address, token_file)
     if plan is not None:
         typed = {"hardware": hardware, "framework": framework, "launches": launches}
         planned = planned_work(ctx, [str(plan), *split_words(models)], typed)

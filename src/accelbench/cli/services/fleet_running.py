@@ -16,9 +16,15 @@ from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError,
 from accelbench.core.formatting import format_value
 from accelbench.core.run_options import RunSpec
 from accelbench.exchange.result_file import to_row
-from accelbench.fleet.fleet_nodes import FleetInventory, differences
-from accelbench.fleet.fleet_record import last_unfinished
-from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on, units_on
+from accelbench.fleet.fleet_nodes import FleetInventory, find_differences
+from accelbench.fleet.fleet_record import find_unfinished
+from accelbench.fleet.fleet_run import (
+    FleetOptions,
+    execute_on_cluster,
+    plan_units,
+    resume_on_cluster,
+    wait_for_nodes,
+)
 from accelbench.fleet.session import FleetAddress
 from accelbench.hardware.detect import stored_platforms
 from accelbench.judge.process_spread import FEWEST_NODES, CaseSpread, Validation, validated
@@ -44,18 +50,18 @@ def new_run(
 ) -> RunResult:
     """Plan for the nodes and run; the results are in the database when this returns."""
     watch = FleetWatch(stream, quiet)
-    cluster = where.connected()
+    cluster = where.connect()
 
     def observe(spec: PlannedRun, inventory: FleetInventory, _: Mapping[str, Any]) -> FleetWatch:
         for note in spec.plan.notes:
             watch.note(note)
-        for difference in differences(inventory.nodes):
+        for difference in find_differences(inventory.nodes):
             watch.note(f"nodes differ in {difference}")
         watch.begin(spec.settings.run_id, _results(spec, inventory, options), len(inventory.nodes))
         return watch
 
     planner = lambda *here: [prepare(asked, places, *here)]  # noqa: E731
-    ((_, ended),) = execute_on(cluster, planner, places, observe, options, watch.note)
+    ((_, ended),) = execute_on_cluster(cluster, planner, places, observe, options, watch.note)
     return ended
 
 
@@ -70,11 +76,11 @@ def resume_run(
     """Go on with a fleet's run that was cut off."""
     folder = places.journals()
     if fleet == "last":
-        fleet = last_unfinished(folder) or ""
+        fleet = find_unfinished(folder) or ""
         if not fleet:
             raise UsageError(f"No fleet's run in {folder} was cut off.", "Start a new one.")
     watch = FleetWatch(stream, quiet)
-    return resume_on(where.connected(), fleet, places, watch, rules, watch.begin)
+    return resume_on_cluster(where.connect(), fleet, places, watch, rules, watch.begin)
 
 
 def show_plan(
@@ -88,11 +94,11 @@ def show_plan(
 ) -> None:
     """The nodes and the plan; nothing is measured."""
     notes: list[str] = []
-    nodes = nodes_of(where.connected(), notes.append)
+    nodes = wait_for_nodes(where.connect(), notes.append)
     inventory = FleetInventory(nodes)
     spec = prepare(asked, places, inventory, expand.installed_runtimes())
-    units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
-    able = {unit.number: sum(n.offer.slots(unit.need) > 0 for n in nodes) for unit in units}
+    units = plan_units(nodes, spec.plan, spec.settings, spec.other, each=options.each)
+    able = {unit.number: sum(n.offer.count_slots(unit.need) > 0 for n in nodes) for unit in units}
     if as_json:
         document = {
             "nodes": [node.name for node in nodes],
@@ -106,17 +112,21 @@ def show_plan(
             ],
             "launches": spec.settings.launches,
             "notes": [*notes, *spec.plan.notes],
-            "differences": [str(difference) for difference in differences(nodes)],
+            "differences": [str(difference) for difference in find_differences(nodes)],
         }
         stream.write(json.dumps(document) + "\n")
         return
     for node in nodes:
         print_line(f"Node {node_line(node)}", stream)
-    for text in (*notes, *spec.plan.notes, *(f"nodes differ in {d}" for d in differences(nodes))):
+    for text in (
+        *notes,
+        *spec.plan.notes,
+        *(f"nodes differ in {d}" for d in find_differences(nodes)),
+    ):
         print_line(f"Note: {text}", stream)
     for unit in units:
         for planned in unit.cases:
-            why = unit.need.unmet(able[unit.number])
+            why = unit.need.explain_shortage(able[unit.number])
             print_line(f"{unit.number + 1:4d}  {planned.case}{why and f': {why}'}", stream)
     cases = sum(len(unit.cases) for unit in units)
     print_line(f"{cases} cases in {len(units)} units, for {len(nodes)} nodes.", stream)
@@ -125,7 +135,7 @@ def show_plan(
 def _results(spec: PlannedRun, inventory: FleetInventory, options: FleetOptions) -> int:
     if not options.each:
         return sum(plan.results(how.launches) for _, plan, how in spec.arms)
-    pinned = units_on(inventory.nodes, spec.plan, spec.settings, spec.other, each=True)
+    pinned = plan_units(inventory.nodes, spec.plan, spec.settings, spec.other, each=True)
     return sum((len(unit.cases) + len(unit.others)) * unit.launches for unit in pinned)
 
 
@@ -204,7 +214,7 @@ def _probed(
 
     places.check()
     watch = FleetWatch(stream, quiet)
-    probes = probe_nodes(where.connected(), hardware, places.journals(), watch)
+    probes = probe_nodes(where.connect(), hardware, places.journals(), watch)
     fill(places, watch.note)
     return probes_validated(probes, threshold)
 

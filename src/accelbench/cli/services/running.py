@@ -141,7 +141,7 @@ class OutputPlaces:
             refuse_undrawable()
         if self.output_ci is not None and self.output_ci.exists():
             raise UsageError(
-                f"{self.output_ci} exists already.", "Name another file, or remove it."
+                f"{self.output_ci} already exists.", "Name another file, or remove it."
             )
         parent = self.output_ci.parent if self.output_ci else None
         for folder in (self.output_dir, self.csv_dir, parent):

@@ -147,11 +147,11 @@ def _read_conditions(job: Record) -> dict[str, Any]:
 
 
 def _describe_model(file: Path) -> dict[str, Any]:
-    beside = file.with_name(_INFO_FILE)
+    info_file = file.with_name(_INFO_FILE)
     description: dict[str, Any] = {"model": file.resolve().parent.name}
-    if not beside.is_file():
+    if not info_file.is_file():
         return description
-    info = read_yaml(beside)
+    info = read_yaml(info_file)
     description["model"] = info.optional_text("id") or description["model"]
     if info.has("domain"):
         family = _FAMILIES.get(info.text("domain"))

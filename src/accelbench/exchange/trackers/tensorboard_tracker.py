@@ -193,21 +193,21 @@ def _write_folder(place: Path, write: Callable[[SummaryWriter], None], ids: list
     """Let a writer fill a temporary folder, whose files then move to the place."""
     from tensorboardX import SummaryWriter
 
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    beside.mkdir(parents=True)
+    part = place.with_name(f".{place.name}.{os.getpid()}.part")
+    part.mkdir(parents=True)
     try:
-        writer = SummaryWriter(str(beside))
+        writer = SummaryWriter(str(part))
         try:
             write(writer)
         finally:
             writer.close()
-        for file in beside.glob(f"{_EVENTS_PREFIX}*"):  # their names contain the host name
-            file.rename(beside / f"{_EVENTS_PREFIX}.{time.time_ns()}.{os.urandom(4).hex()}")
-        (beside / _MARK).write_text(json.dumps(ids) + "\n", encoding="utf-8")
+        for file in part.glob(f"{_EVENTS_PREFIX}*"):  # their names contain the host name
+            file.rename(part / f"{_EVENTS_PREFIX}.{time.time_ns()}.{os.urandom(4).hex()}")
+        (part / _MARK).write_text(json.dumps(ids) + "\n", encoding="utf-8")
         if not place.exists():
-            beside.rename(place)
+            part.rename(place)
             return
-        for file in sorted(beside.iterdir(), key=lambda file: file.name == _MARK):
+        for file in sorted(part.iterdir(), key=lambda file: file.name == _MARK):
             file.replace(place / file.name)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)

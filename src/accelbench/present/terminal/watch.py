@@ -19,7 +19,7 @@ from accelbench.core.protocols import Absent, Device
 from accelbench.core.result_statistics import interval_text
 from accelbench.core.safe_text import visible
 from accelbench.core.unusable_reasons import simulation_of
-from accelbench.fleet.fleet_nodes import FleetNode, differences, shared_machines
+from accelbench.fleet.fleet_nodes import FleetNode, find_differences, warn_shared_machines
 from accelbench.present.terminal import words
 from accelbench.present.terminal.terminal import print_line, unguarded
 from accelbench.present.texts import phrase
@@ -313,7 +313,7 @@ def words_of(pace: CrawlPace) -> str:
 def node_line(node: FleetNode) -> str:
     """A node with its devices."""
     if node.broken:
-        return f"{node.name}: measures nothing: {node.broken}"
+        return f"{node.name}: cannot measure: {node.broken}"
     devices = [f"{d} {d.name}" for found in node.devices.values() for d in found]
     return f"{node.name}: {', '.join(devices)} · accelbench {node.version}"
 
@@ -324,12 +324,12 @@ def print_nodes(nodes: Sequence[FleetNode], at: Mapping[str, str], stream: IO[st
         print_line(node_line(node), stream)
         if at.get(node.id):
             print_line(f"  measures {at[node.id]}", stream)
-    for shared in shared_machines(nodes):
+    for shared in warn_shared_machines(nodes):
         print_line(f"Note: {shared}.", stream)
-    for difference in differences(nodes):
+    for difference in find_differences(nodes):
         print_line(phrase("run.nodes-differ", difference=difference), stream)
     usable = [node for node in nodes if not node.broken]
-    if len(usable) > 1 and not differences(nodes):
+    if len(usable) > 1 and not find_differences(nodes):
         print_line(phrase("run.nodes-alike"), stream)
 
 
@@ -371,12 +371,12 @@ class FleetWatch:
         self._at.pop(node, None)
         self._say(phrase("run.node-lost", node=node, why=why))
 
-    def at(self, node: str, text: str) -> None:
+    def node_active(self, node: str, text: str) -> None:
         """What a node is at."""
         self._at[node] = text
         self._draw()
 
-    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+    def result_measured(self, node: str, row: Mapping[str, Any]) -> None:
         """A result."""
         self._done += 1
         head, *more = case_line(row)
