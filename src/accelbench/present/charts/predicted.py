@@ -151,7 +151,7 @@ def way_names(
         devices.setdefault(hardware, set()).add(device)
     precisions = {entry["precision"] for entry in entries.values()}
     plain = {entry["runtime"] for entry in entries.values() if not entry["compiled"]}
-    several = {key[:-1] for key, count in Counter(key[:-1] for key in entries).items() if count > 1}
+    several = {key for key, count in Counter(key[:-1] for key in entries).items() if count > 1}
 
     def words(entry: PredictedFigures) -> Iterable[str]:
         hardware = entry["hardware"]
