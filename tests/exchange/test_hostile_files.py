@@ -22,11 +22,11 @@ from accelbench.store.database import Database
 from exported import export
 
 TIDY: tuple[tuple[dict[str, Any], str, str], ...] = (
-    ({"latency_ms": "fast"}, "latency_ms", "it holds VARCHAR where a number is expected"),
-    ({"model": 5}, "model", "it holds BIGINT where VARCHAR is expected"),
-    ({"extra": ["x"]}, "extra", "where VARCHAR is expected"),
-    ({"batch_size": 1.5}, "batch_size", "is no whole number"),
-    ({"img_size": 224.5}, "img_size", "is no whole number"),
+    ({"latency_ms": "fast"}, "latency_ms", "its type is VARCHAR, and a number is expected"),
+    ({"model": 5}, "model", "its type is BIGINT, and VARCHAR is expected"),
+    ({"extra": ["x"]}, "extra", "and VARCHAR is expected"),
+    ({"batch_size": 1.5}, "batch_size", "is not a whole number"),
+    ({"img_size": 224.5}, "img_size", "is not a whole number"),
     ({"latency_ms": float("nan")}, "latency_ms", "is not a finite number"),
     ({"throughput": 1e300, "latency_ms": None}, "throughput", "above the largest possible value"),
     ({"memory_mb": 1e15}, "memory_mb", "above the largest possible value"),
@@ -34,8 +34,8 @@ TIDY: tuple[tuple[dict[str, Any], str, str], ...] = (
     ({"gmacs": float("inf")}, "gmacs", "is not a finite number"),
     ({"extra": "[]"}, "extra", "it is not a JSON object"),
     ({"extra": '{"n_gpus": -5}'}, "extra", "its n_gpus: it is not above 0"),
-    ({"extra": '{"num_threads": "many"}'}, "extra", "its num_threads is no bigint"),
-    ({"extra": '{"date": "soon"}'}, "extra", "its date is no timestamptz"),
+    ({"extra": '{"num_threads": "many"}'}, "extra", "its num_threads is not a bigint"),
+    ({"extra": '{"date": "soon"}'}, "extra", "its date is not a timestamptz"),
     ({"extra": '{"date": "1999-01-01"}'}, "extra", "its date: it is in the future, or before"),
 )
 
