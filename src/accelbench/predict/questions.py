@@ -406,7 +406,7 @@ def _never_measured(
             f"Nothing was measured on {in_quotes(word)}, and no peaks of it are documented.", advice
         )
     what = "nothing" if question.mode == Mode.INFERENCE else f"no {question.mode}"
-    notes.append(f"{what} was measured on {word}: of {device} its peaks are what is known")
+    notes.append(f"{what} was measured on {word}: {device} is known by its documented peaks alone")
     runtimes = question.runtimes or (_usual_runtime(platform, question.models),)
     precision = (question.precisions or (_usual_precision(documented),))[0]
     places = [

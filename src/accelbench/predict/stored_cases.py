@@ -31,7 +31,7 @@ from accelbench.evidence.launches import QUALITY_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.exchange.writing import replace_file
 from accelbench.judge.older_runs import OF_NO_CHECK_SQL
-from accelbench.models.find import every_model, find_exact
+from accelbench.models.find import every_model, find_exact, key_of
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     CaseConfiguration,
@@ -123,8 +123,8 @@ class StoredCases:
             names = sorted(others, key=lambda name: (-others[name], name))
             notes.append(
                 f"{sum(others.values()):,} measured cases are of models whose operators are unknown"
-                f" ({join_first(names, _MOST_NAMED)}); they predict those models alone, until"
-                " --graph-features names their operators"
+                f" ({join_first(names, _MOST_NAMED)}); they predict those models alone, on other"
+                " devices, until --graph-features names their operators"
             )
         if self.several:
             notes.append(
@@ -279,14 +279,15 @@ def _unpacked(content: Mapping[str, Any]) -> StoredCases:
 #: Of models that several devices ran, as a result of one tells nothing of another.
 _NAMED_SQL = """
 SELECT any_value(model), sequence_length, image_size FROM launches
-WHERE lower(model) = lower(?) AND usable GROUP BY sequence_length, image_size
+WHERE regexp_replace(lower(model), '[^\\p{L}\\p{N}/]', '', 'g') = ? AND usable
+GROUP BY sequence_length, image_size
 QUALIFY sum(count(DISTINCT device_fingerprint)) OVER () > 1 ORDER BY count(*) DESC, 2, 3 LIMIT 1
 """
 
 
 def measured_name(database: Database, name: str) -> FileModel | None:
     """Return the model of a name that only results of several devices have; None for others."""
-    _, rows = database.query(_NAMED_SQL, [name])
+    _, rows = database.query(_NAMED_SQL, [key_of(name)])
     for model, *sizes in rows:
         sequence, image = (None if size is None else int(str(size)) for size in sizes)
         return named_model(str(model), (sequence, image))

@@ -20,7 +20,8 @@ def figures(model: str = "bert-tiny", batch: int = 1, **changes: Any) -> Predict
     entry = {
         "provenance": "predicted", "model": model, "family": "embedding", "hardware": "cpu",
         "device": "A processor", "runtime": "pytorch", "precision": "fp32", "mode": "inference",
-        "compiled": False, "options": "", "threads": 2, "batch_size": batch, "sizes": {"sequence_length": 128},
+        "compiled": False, "options": "", "threads": 2, "batch_size": batch,
+        "sizes": {"sequence_length": 128},
         "basis": "other models in this configuration", "latency_ms": latency,
         "latency_low_ms": latency / 1.5, "latency_high_ms": latency * 1.5,
         "throughput": 1e3 * batch / latency, "throughput_low": 1e3 * batch / latency / 1.5,
@@ -39,8 +40,9 @@ def over_batches() -> PredictionAnswer:
         for runtime in ("pytorch", "onnxruntime") for power in range(7)
     ]  # fmt: skip
     knees: list[Knee] = [
-        {"model": "bert-tiny", "hardware": "cpu", "device": "A processor", "compiled": False, "options": "", "runtime": runtime,
-         "precision": "fp32", "sizes": {"sequence_length": 128}, "batch_size": batch}
+        {"model": "bert-tiny", "hardware": "cpu", "device": "A processor", "compiled": False,
+         "options": "", "runtime": runtime, "precision": "fp32",
+         "sizes": {"sequence_length": 128}, "batch_size": batch}
         for runtime, batch in (("pytorch", 8), ("onnxruntime", None))
     ]  # fmt: skip
     return PredictionAnswer(entries, knees, learned_from=12)

@@ -152,13 +152,24 @@ def _heading(answer: Answer) -> str:
         between = f"{', '.join(most)} and {last}{ground}"
         return phrase("recommend.no-clear-winner", subject=subject, between=between)
     alone = ", by rule alone" if basis == "rule" else ""
-    return f"{subject}: take {answer['primary_recommendation']}{alone}{_sure(_best(answer))}"
+    return f"{subject}: take {answer['primary_recommendation']}{alone}{_sure(answer)}"
 
 
-def _sure(candidate: Answer) -> str:
-    """Return the probability that a candidate is the best, as part of a heading."""
-    known = candidate.get("probability")
-    return "" if known is None else f", best with {percent(known)}"
+def _sure(answer: Answer) -> str:
+    """Return how sure the first configuration is, as part of a heading.
+
+    One that is compared with none is not the best of anything: it fits, or it does not.
+    """
+    best = _best(answer)
+    known = best.get("probability")
+    if known is None:
+        return ""
+    compared = [e for e in answer["configurations"] if e.get("probability") is not None]
+    if len(compared) > 1:
+        return f", best with {percent(known)}"
+    fits_it = best.get("fits_probability")
+    fitting = "" if fits_it in (None, 1.0) else f"; it fits with {percent(fits_it)}"
+    return phrase("recommend.only-one", fitting=fitting)
 
 
 def _configurations(entries: Sequence[Answer], figured: int, sign: str) -> Table:
