@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from accelbench.predict.graph_file_models import parquet_table
+from accelbench.core.errors import UsageError
 from accelbench.predict.signatures import CLASSES, Floats, Ints
 
 _FIGURES = (
@@ -44,6 +46,27 @@ class OperatorGraphs:
         if not len(graphs):
             return np.zeros(0, dtype=np.int64)
         return np.concatenate([np.arange(self.start[g], self.start[g + 1]) for g in graphs])
+
+
+def parquet_table(
+    path: Path, required: Sequence[str], advice: str, *, more: Sequence[str] = ()
+) -> pa.Table:
+    """Return the required columns of a file, and those of `more` that it has, in this order.
+
+    Raises:
+        UsageError: there is no such file, it is not Parquet, or a column is missing.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.", advice)
+    try:
+        present = set(pq.read_schema(path).names)
+        absent = [name for name in required if name not in present]
+        if not absent:
+            wanted = [*required, *(name for name in more if name in present)]
+            return pq.read_table(path, columns=wanted)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UsageError(f"{path.name} cannot be read as Parquet.", advice) from error
+    raise UsageError(f"{path.name} has no column {', '.join(absent)}.", advice)
 
 
 def read_graphs(path: Path) -> OperatorGraphs:

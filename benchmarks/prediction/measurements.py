@@ -16,7 +16,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.predict.cases import LATENCY
-from accelbench.predict.graph_file_models import parquet_table
+from prediction.graphs import parquet_table
 
 _COLUMNS = (
     "model", "family", "params_m", "gmacs", "activations_m", "hardware_name", "hardware_kind",

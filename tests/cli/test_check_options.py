@@ -143,8 +143,8 @@ def test_a_label_that_cannot_be_shown_is_refused(command):
 def test_advice_names_the_option_that_chose_the_place(tmp_path, check, command):
     (tmp_path / "file").touch()
     for ask, advice in (
-        ((command("compare"), "--by", "run", "--output", "file/x.csv"), "choose another place."),
-        ((command("db"), "export", "file/x.csv"), "choose another place."),
+        ((command("compare"), "--by", "run", "--output", "file/x.csv"), "choose another path."),
+        ((command("db"), "export", "file/x.csv"), "choose another path."),
         ((check, "--baseline", "main", "--markdown", "file/x.md"), "with --markdown PATH."),
         ((command("db"), "init", "--db", "file/x.duckdb"), "with --db PATH."),
     ):

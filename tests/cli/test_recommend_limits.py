@@ -126,7 +126,7 @@ def test_the_gap_is_filled_for_real(tmp_path, recommend):
         if "unusable" not in err:
             break
     assert code == 0, err
-    assert "1 of 1 ways fit" in " ".join(out.split())
+    assert "1 of 1 configurations fit" in " ".join(out.split())
     row, *_ = (one for one in Database(tmp_path / DB).results() if one["model"] == "bert-tiny")
     assert (row["batch_size"], row["sequence_length"]) == (2, 32)
     (found,) = recommend.json(*words, *limits)["recommendations"]

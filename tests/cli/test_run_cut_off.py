@@ -124,7 +124,9 @@ def test_ctrl_c_while_an_engine_is_being_imported_is_clean(shell):
     assert not shell.left_behind()
 
 
-@pytest.mark.parametrize("where", ["cli.services.running.prepare", "run.execute.environment"])
+@pytest.mark.parametrize(
+    "where", ["cli.services.running.prepare", "run.execute.describe_environment"]
+)
 def test_ctrl_c_before_the_first_case_is_clean(shell, where, monkeypatch, capfd):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

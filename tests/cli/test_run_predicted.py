@@ -100,7 +100,7 @@ def test_a_database_that_cannot_be_read_costs_the_minutes_alone(run, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise StoreError("The database is broken.", "Mend it.")
 
-    monkeypatch.setattr("accelbench.predict.stored_predictors.stored_cases", broken)
+    monkeypatch.setattr("accelbench.predict.stored_predictors.kept_cases", broken)
     words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
     code, out, _ = run(*words)
     assert code == 0

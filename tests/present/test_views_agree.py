@@ -87,7 +87,15 @@ def test_what_a_check_measured_for_itself_is_on_no_page(database, run):
     assert comparison(database)["speedup"] == pytest.approx(2.0)
     assert on_the_page(database)["cuda"]["latency"] == pytest.approx(5.0, rel=1e-3)
     (one,) = json.loads(
-        said(database, "recommend", "bert-tiny", "--json", codes=(0, EXIT_INCONCLUSIVE))
+        said(
+            database,
+            "recommend",
+            "bert-tiny",
+            "--hardware",
+            "cpu,cuda",
+            "--json",
+            codes=(0, EXIT_INCONCLUSIVE),
+        )
     )["recommendations"]
     assert one["primary_recommendation"] == "cuda"
 

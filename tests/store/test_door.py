@@ -20,7 +20,7 @@ from accelbench.store.places import FolderPlace
 
 IMPOSSIBLE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"memory_peak_mb": 1e15}, "memory_peak_mb: 1e+15 is above the largest possible value"),
-    ({"steps_verified": "maybe"}, "steps_verified: 'maybe' is none of ok, not_done"),
+    ({"steps_verified": "maybe"}, "steps_verified: 'maybe' is not one of ok, not_done"),
     ({"latency_mean_ms": None}, "status: there is neither a latency nor a rate"),
     ({"started_at": "1990-01-01T00:00:00Z"}, "started_at: '1990-01-01 00:00:00' is in the"),
 )

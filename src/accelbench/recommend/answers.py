@@ -182,8 +182,9 @@ def elsewhere(chosen: Choice) -> Iterator[str]:
         return
     figure = other.figure
     place = ", ".join(way_said(figure.cell.row))
+    time = f"{'' if figure.measured else '~'}{rounded(figure.latency)}"
     yield (
-        f"Not on this machine: {other.name} ({place}) at {rounded(figure.latency)} ms a step,"
+        f"Not on this machine: {other.name} ({place}) at {time} ms a step,"
         f" {_how(other)}; --anywhere ranks it with the others."
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from accelbench.core.case import Option, Shapes
 from accelbench.core.errors import AccelbenchError
+from accelbench.core.jsonc import loads
 from accelbench.core.precision import error_of
 from accelbench.core.result_statistics import Statistic
 from accelbench.core.rows import Row
@@ -192,7 +192,7 @@ def predicted_figure(
         "compiled": predicted["compiled"],
         "threads": predicted["threads"],
         # An optimiser may follow the settings.
-        "options": json.loads(options[: options.rfind("}") + 1] or "{}"),
+        "options": loads(options[: options.rfind("}") + 1] or "{}"),
         "batch_size": predicted["batch_size"],
         "throughput_unit": predicted["throughput_unit"],
         "provenance": Provenance.PREDICTED,

@@ -105,7 +105,7 @@ def test_an_absent_platform_is_missing_and_a_failing_detector_is_broken(here):
 def test_a_meter_of_one_device_is_there_whatever_others_lack(here, monkeypatch):
     """Beside a CPU without RAPL, a GPU whose board counts its energy was called missing."""
     meters = {"cpu:0": "not available (there is no RAPL)", "cuda:0": "NVML: the device's board"}
-    monkeypatch.setattr("accelbench.hardware.doctor.checks.meters_of", lambda *_: meters)
+    monkeypatch.setattr("accelbench.hardware.doctor.checks.describe_meters", lambda *_: meters)
     found = {each.name: each for each in platforms(replace(here, detect=dict))}
     assert found["energy of cpu:0"].health is Health.MISSING
     assert found["energy of cuda:0"].health is Health.OK

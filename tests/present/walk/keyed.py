@@ -52,6 +52,7 @@ NO_FIGURES = frozenset(
         *("noise_of_runs", "noise_of_runs_freedom", "launches_before", "launches_now", "p_value"),
         *("launches_required_now", "launches_required_a_side", "threshold", "moved_together_by"),
         *("times_as_fast_low", "times_as_fast_high", "score", "rank", "size_bytes"),
+        *("probability", "fits_probability", "changes_with"),  # of predictions
         *("schema_version", "batches", "batch_sizes", "parameters", "results_by_status"),
         *("configurations", "clusters"),  # counts
         *("x", "x2", "order", "price_per_hour", "latency_low", "latency_high", "outliers"),
