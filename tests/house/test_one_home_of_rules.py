@@ -59,7 +59,7 @@ LEFT: dict[str, int] = {
     "present/terminal/recommend_cells.py": 1, "present/terminal/store_status.py": 1,
     "present/terminal/summary.py": 8, "present/terminal/watch.py": 1, "present/terminal/words.py":
     1, "recommend/constraints/measurement_candidates.py": 3, "recommend/evidence/cells.py": 5,
-    "recommend/evidence/sql.py": 5,
+    "recommend/evidence/reader.py": 1, "recommend/evidence/sql.py": 5,
     "recommend/pricing.py": 1, "recommend/selector.py": 2,
 }  # fmt: skip
 

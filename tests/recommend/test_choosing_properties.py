@@ -11,6 +11,7 @@ from choosing_world import result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accelbench.judge.run_noise import Histories
 from accelbench.recommend.answers import told
 from accelbench.recommend.choosing import AnswerBasis, choose
 from accelbench.recommend.config import ModelSize, defaults
@@ -37,6 +38,9 @@ class Given:
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
+
+    def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
+        return Histories()
 
 
 def cell(hardware: str, latency: float, **more: Any) -> EvidenceCell:

@@ -16,6 +16,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.rows import Json, Row
 from accelbench.core.safe_text import in_quotes
 from accelbench.core.vocabulary import MIB, Provenance
+from accelbench.judge.verdicts import METRICS
 from accelbench.predict.questions import memory_words
 from accelbench.recommend.candidate_predictions import Engines, PredictedCandidates
 from accelbench.recommend.config import DEFAULTS, FACTORS, Config, size_of
@@ -294,9 +295,15 @@ def choose(
     failed = {name.name: engines_of(own.of(name).ruled_out(query.batch)) for name in able}
     predicted = ground.predict(query, able, own.sizes, failed, ())
     contenders, configurations = [], []
+    found = {
+        entry.name: figures_of(
+            query.batch, own.of(entry.candidate), predicted.of.get(entry.name, ())
+        )
+        for entry in plain
+    }
+    found = _with_run_noise(found, evidence)
     for entry in plain:
-        evidence_here, known = own.of(entry.candidate), predicted.of.get(entry.name, ())
-        figures = figures_of(query.batch, evidence_here, known)
+        evidence_here, figures = own.of(entry.candidate), found[entry.name]
         fitting = [figure for figure in figures if _fit(figure, ground) >= _LEAST_FIT]
         reason = predicted.too_large.get(entry.name, "")
         if figures and not fitting:
@@ -338,6 +345,24 @@ def figures_of(
     if any(engine[1] is None for engine in known):  # a source that records no engine
         known |= {(*_engine(figure), figure.batch) for figure in predicted}
     return measured + [f for f in predicted if (*_engine(f), f.batch) not in known]
+
+
+def _with_run_noise(
+    found: Mapping[str, Sequence[Figure]], evidence: EvidenceStore
+) -> dict[str, list[Figure]]:
+    """Return figures by candidate, those measured in several runs with the noise between runs."""
+    measured = [f.cell for figures in found.values() for f in figures if f.measured]
+    histories = evidence.histories(measured)
+    if not histories.runs:
+        return {name: [*figures] for name, figures in found.items()}
+    return {
+        name: [
+            replace(f, run_noise=histories.between(f.cell.row, METRICS[0]).value)
+            if f.measured else f
+            for f in figures
+        ]
+        for name, figures in found.items()
+    }  # fmt: skip
 
 
 def _engine(figure: Figure) -> tuple[object, ...]:

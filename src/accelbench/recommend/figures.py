@@ -69,6 +69,7 @@ class Figure:
         number: of a prediction its row in the correlation of errors.
         memory: megabytes with their bounds, if they are known.
         memory_basis: measured or predicted.
+        run_noise: the standard deviation of the logarithm of the time from one run to another.
     """
 
     basis: str
@@ -84,6 +85,7 @@ class Figure:
     number: int | None = None
     memory: Bounds | None = None
     memory_basis: str | None = None
+    run_noise: float = 0.0
 
     @property
     def measured(self) -> bool:
@@ -119,7 +121,8 @@ class Figure:
         """The standard deviations of the logarithm of the latency, below and above its middle."""
         ends = _ENDS[self.basis]
         down = math.log(self.latency / min(self.low, self.latency)) / ends
-        return down, math.log(max(self.high, self.latency) / self.latency) / ends
+        up = math.log(max(self.high, self.latency) / self.latency) / ends
+        return math.hypot(down, self.run_noise), math.hypot(up, self.run_noise)
 
     def to_dict(self) -> dict[str, object]:
         if self.predicted is not None:

@@ -62,7 +62,10 @@ def figures_in(text: str, *, tables: bool = True) -> Iterator[Printed]:
 
 def figures_with_units(text: str) -> Iterator[Printed]:
     """Numbers of a sentence that have their unit behind them."""
-    for found in _WITH_UNIT.finditer(_INTERVAL.sub("( )", text)):
+    text = _INTERVAL.sub("( )", text)
+    for found in _WITH_UNIT.finditer(text):
+        if text[: found.start("number")].endswith("~"):  # a prediction
+            continue
         kind, scale = _UNITS.get(found["unit"] or found["times"], (Kind.RATE, 1.0))
         if found["item"]:
             kind = Kind.ITEM
@@ -103,7 +106,7 @@ def kind_of(header: str, about: str = "") -> Kind | None:
 
 def _of_cell(cell: str, kind: Kind | None, context: str) -> Iterator[Printed]:
     # An estimate says so, by ≈ or by ~ before it; a cell that cannot tell tells nothing.
-    if "≈" in cell or re.match(r"~\d", cell) or ("can" in cell and "tell" in cell):
+    if "≈" in cell or re.search(r"~\d", cell) or ("can" in cell and "tell" in cell):
         return
     cell = _COUNT.sub("", cell)
     known = list(figures_with_units(cell))

@@ -306,9 +306,10 @@ def _not_here(search: LimitSearch) -> Iterator[str]:
     able = [option for option in search.not_here if not option.why]
     if able:
         best = min(able, key=lambda option: option.order)
+        rate = f"{'' if best.measured else '~'}{rounded(best.rate.middle)}"
         yield (
             f"Not on this machine: {best.hardware} ({best.device or best.runtime}) at batch"
-            f" {best.batch_size} in {best.precision}, {rounded(best.rate.middle)} {best.unit}/s;"
+            f" {best.batch_size} in {best.precision}, {rate} {best.unit}/s;"
             " --anywhere ranks it with the others."
         )
 

@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from accelbench.core.errors import AccelbenchError, StoreError
+from accelbench.core.vocabulary import Provenance
 from accelbench.judge.filters import marks
 from accelbench.judge.machines import Machine, chosen, machines_of
+from accelbench.judge.older_runs import histories_of
+from accelbench.judge.run_noise import Histories
 from accelbench.recommend import validation
 from accelbench.recommend.config import Config, defaults, over_defaults, plain_name, read
 from accelbench.recommend.evidence import sql as queries
@@ -104,6 +107,23 @@ class EvidenceStore:
             return self._of_machine(model_failures)
         known = self._once("failures", self._every_failure)
         return self._of_machine([failure for name in models for failure in known.get(name, ())])
+
+    def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
+        """Return the older runs of cells on their machines; imports have none."""
+        rows = [cell.row for cell in cells]
+        own = [row for row in rows if row.get("provenance") == Provenance.MEASURED]
+        database = self.database
+        if database is None or not own or len({row.get("run_id") for row in rows}) < 2:
+            return Histories()
+
+        def read() -> Histories:
+            machines = self._machines()
+            return histories_of(
+                database, [(machines.get(str(row.get("run_id"))), [row]) for row in rows]
+            )
+
+        keys = ((row.get("series_key"), row.get("run_id")) for row in rows)
+        return self._once(("histories", *keys), read)
 
     def _machines(self) -> dict[str, Machine]:
         def read() -> dict[str, Machine]:
