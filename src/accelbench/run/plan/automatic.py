@@ -23,11 +23,8 @@ from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined, un
 
 #: What an answer may rest on, in words.
 _BASES = {
-    "measured": "what was measured",
-    "between batches": "what was measured at smaller and larger batches",
-    "extrapolated": "what was measured at other batches, all smaller or all larger",
-    "roofline": "its roofline, not having been measured",
-    "neighbour": "the nearest model that was measured",
+    "measured": "its measurements",
+    "predicted": "predictions, not having been measured",
     "rule": "rule alone, nothing like it being measured",
 }
 
