@@ -23,7 +23,7 @@ from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined, un
 
 #: What an answer may rest on, in words.
 _BASES = {
-    "measured": "its measurements",
+    "measured": "what was measured",
     "predicted": "predictions, not having been measured",
     "rule": "rule alone, nothing like it being measured",
 }
