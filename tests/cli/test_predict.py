@@ -288,7 +288,7 @@ def test_why_nothing_is_predicted_is_one_sentence(predict):
 
 def test_a_platform_with_a_colon_and_no_name_is_the_platform(predict):
     found = predict.json("bert-tiny", "--hardware", "cuda:")
-    assert any("was measured on cuda: of " in note for note in found["notes"])
+    assert any("was measured on cuda: " in note for note in found["notes"])
     assert not any("cuda::" in note for note in found["notes"])
 
 
