@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
@@ -141,6 +141,17 @@ APART = {
     "device": 0.3, "hardware": 0.4, "runtime": 1.0, "precision": 0.6, "mode": 1.0,
     "compiled": 0.5, "threads": 0.2, "options": 0.3,
 }  # fmt: skip
+
+
+def case_values(case: PredictedCase, place: int) -> list[Any]:
+    """Return a case as JSON keeps it, with the number of its configuration."""
+    return [case.model, case.family, place, case.part, [*asdict(case.shapes).values()]]
+
+
+def case_of_values(values: Sequence[Any], places: Sequence[CaseConfiguration]) -> PredictedCase:
+    """Return the case that JSON keeps so."""
+    model, family, place, part, shapes = values
+    return PredictedCase(model, family, Shapes(*shapes), places[place], part)
 
 
 def option_words(options: str) -> list[str]:

@@ -401,9 +401,14 @@ def trace_package(
 
 def kept_operators(database: Path) -> TableModels:
     """Return the models of the tables that are kept beside a database, by name."""
+    paths = {name: path for path in kept_tables(database) for name in _names_in(path)}
+    return TableModels(paths=paths)
+
+
+def kept_tables(database: Path) -> list[Path]:
+    """Return the tables of operators that are kept beside a database."""
     folder = database.parent / FOLDER
-    paths = sorted(folder.glob(f"{glob.escape(_kept_prefix(database))}*.parquet"))
-    return TableModels(paths={name: path for path in paths for name in _names_in(path)})
+    return sorted(folder.glob(f"{glob.escape(_kept_prefix(database))}*.parquet"))
 
 
 @lru_cache(maxsize=4)

@@ -255,7 +255,7 @@ def in_order_of_limits(
     # A matrix has a hundred thousand cases in a few configurations: each is hashed once.
     work, places = _Numbers(), _Numbers()
     of_work = [work[e.case.model, e.case.part, e.case.shapes] for e in entries]
-    place_of = [entries[row].case.configuration for row in range(len(entries))]
+    place_of = [entry.case.configuration for entry in entries]
     number = {(of_work[row], places[place]): row for row, place in enumerate(place_of)}
     by_place: dict[CaseConfiguration, list[int]] = {}
     for row, (entry, basis) in enumerate(zip(entries, made.basis, strict=True)):

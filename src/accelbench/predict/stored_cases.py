@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench import __version__
 from accelbench.core.axes import AXES, numeric_axes
-from accelbench.core.case import Shapes
 from accelbench.core.errors import StoreError, UnsupportedError, UsageError
 from accelbench.core.formatting import format_count, join_first
 from accelbench.core.identity import digest
@@ -37,12 +36,20 @@ from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    case_of_values,
+    case_values,
     family_of,
     measured_cases,
     shapes_from,
     sizes_of,
 )
-from accelbench.predict.graph_file_models import FOLDER, FileModel, TableModels, named_model
+from accelbench.predict.graph_file_models import (
+    FOLDER,
+    FileModel,
+    TableModels,
+    kept_tables,
+    named_model,
+)
 
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
@@ -62,7 +69,7 @@ _READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *QUALITY_COLUMNS))
 _NO_TABLES = TableModels()
 _MOST_NAMED = 3
 #: Raised when kept cases have another form.
-_PACKED = 1
+_PACKED = 2
 #: Launches differ by this ratio at most, that of the ends of an interval of ±25 %.
 _WIDEST_SPREAD = 1.25 / 0.75
 #: The ratio by which launches differ; of five and more the middle half, as one may be an outlier.
@@ -234,7 +241,7 @@ def _state_of(path: Path) -> list[object]:
     """
     files = [path, path.with_name(f"{path.name}.wal")]
     stats = [file.stat() for file in files if file.is_file()]
-    tables = sorted(file.name for file in (path.parent / FOLDER).glob("*-operators-*.parquet"))
+    tables = [file.name for file in kept_tables(path)]
     return [
         __version__, _PACKED, [spec.id for spec in every_model()],
         *([s.st_size, s.st_mtime_ns, s.st_ino] for s in stats), *tables,
@@ -246,8 +253,8 @@ def _packed(stored: StoredCases) -> dict[str, object]:
     number = {place: at for at, place in enumerate(places)}
     rows = (
         [
-            [m.case.model, m.case.family, number[m.case.configuration], m.case.part,
-             [*asdict(m.case.shapes).values()], m.latency_ms, m.memory_mb, m.provenance, m.source]
+            [case_values(m.case, number[m.case.configuration]), m.latency_ms, m.memory_mb,
+             m.provenance, m.source]
             for m in some
         ]
         for some in (stored.cases, stored.parts)
@@ -264,8 +271,8 @@ def _unpacked(content: Mapping[str, Any]) -> StoredCases:
     places = [CaseConfiguration(**place) for place in content["places"]]
     cases, parts = (
         tuple(
-            MeasuredCase(PredictedCase(model, family, Shapes(*sizes), places[place], part), *values)
-            for model, family, place, part, sizes, *values in content[name]
+            MeasuredCase(case_of_values(case, places), *measured)
+            for case, *measured in content[name]
         )
         for name in ("cases", "parts")
     )

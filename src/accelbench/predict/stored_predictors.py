@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accelbench.core.case import Shapes
 from accelbench.core.errors import StoreError
 from accelbench.core.formatting import join_first
 from accelbench.core.identity import digest, to_plain
@@ -39,6 +38,8 @@ from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    case_of_values,
+    case_values,
 )
 from accelbench.predict.graph_file_models import FOLDER, kept_operators
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
@@ -310,11 +311,7 @@ def _described(one: CasePredictor, name: str, arrays: dict[str, Any]) -> dict[st
     return {
         "places": [asdict(place) for place in places],
         "own": [number[place] for place in one.rooflines.of],
-        "cases": [
-            [case.model, case.family, number[case.configuration], case.part,
-             [*asdict(case.shapes).values()]]
-            for case in one.known.cases
-        ],
+        "cases": [case_values(case, number[case.configuration]) for case in one.known.cases],
         "widths": {basis.name: width for basis, width in one.widths.items()},
         "widening": one.widening,
         "unlike": [[model, number[place], by] for (model, place), by in one.unlike.items()],
@@ -354,10 +351,7 @@ def _predictor(entry: Mapping[str, Any], content: Mapping[str, Any]) -> CasePred
         return values
 
     places = [CaseConfiguration(**place) for place in entry["places"]]
-    cases = tuple(
-        PredictedCase(model, family, Shapes(*shapes), places[place], part)
-        for model, family, place, part, shapes in entry["cases"]
-    )
+    cases = tuple(case_of_values(values, places) for values in entry["cases"])
     known = CaseFeatures(cases, array("terms"), array("sizes"), array("least"))
     own = [PositiveSum(theta) for theta in array("own")]
     sums = dict(zip((places[at] for at in entry["own"]), own, strict=True))

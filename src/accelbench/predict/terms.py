@@ -299,9 +299,9 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
             each[:, _FUSED] *= _LEFT_BY_FUSING
         each[:, -2] = sums.weights_read * read
         each[:, -1] = sums.launches * _LAUNCH_MS
-        handed_over = sums.launches * dispatch_ms
-        device += times * (each @ usual)
-        taken += times * longer_of(each @ usual, handed_over)
+        on_device = each @ usual
+        device += times * on_device
+        taken += times * longer_of(on_device, sums.launches * dispatch_ms)
         terms += times * each
     # Passes follow one another: the host's time counts where a pass waits for it.
     waits = taken**SHARPNESS - device**SHARPNESS
